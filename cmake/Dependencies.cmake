@@ -1,0 +1,25 @@
+# Every third-party library of the project, all from Debian 12 packages
+# (scripts/setup.sh installs them).
+find_package(Threads REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(absl CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
+find_package(GTest CONFIG REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(UCX REQUIRED IMPORTED_TARGET ucx)
+pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+pkg_check_modules(NUMA REQUIRED IMPORTED_TARGET numa)
+find_package(hwy QUIET CONFIG)
+if(NOT TARGET hwy::hwy)
+  pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+  add_library(hwy::hwy ALIAS PkgConfig::HWY)
+endif()
+find_package(dnnl CONFIG REQUIRED)
+find_program(FARKV_GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
+
+# CUDA is found automatically and never required.
+option(FARKV_CUDA "Build the CUDA backend when a CUDA toolkit is found" ON)

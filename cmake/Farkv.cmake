@@ -1,0 +1,66 @@
+# Build helpers: the only place where flags and include paths are set.
+option(FARKV_BUILD_TESTS "Build the tests" ON)
+set(FARKV_SANITIZER "" CACHE STRING "address, thread, fuzzer or empty")
+
+add_library(farkv_options INTERFACE)
+target_include_directories(farkv_options INTERFACE ${CMAKE_SOURCE_DIR})
+# Contraction would let the compiler choose where to round; the bits of the
+# attention tree are a promise (docs/DECISIONS.md).
+target_compile_options(farkv_options INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Werror
+  -ffp-contract=off -fno-math-errno)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  target_compile_options(farkv_options INTERFACE -Wthread-safety)
+endif()
+if(FARKV_SANITIZER STREQUAL "address")
+  set(farkv_sanitize -fsanitize=address,undefined
+    -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(FARKV_SANITIZER STREQUAL "thread")
+  set(farkv_sanitize -fsanitize=thread)
+elseif(FARKV_SANITIZER STREQUAL "fuzzer")
+  set(farkv_sanitize -fsanitize=fuzzer-no-link,address,undefined
+    -fno-sanitize-recover=all)
+endif()
+if(DEFINED farkv_sanitize)
+  target_compile_options(farkv_options INTERFACE ${farkv_sanitize})
+  target_link_options(farkv_options INTERFACE ${farkv_sanitize})
+endif()
+
+# farkv_library(NAME SRCS a.cc ... DEPS t ...): the one target of a room, or of
+# a folder of a room. Header-only when SRCS is empty.
+function(farkv_library name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  if(ARG_SRCS)
+    add_library(${name} STATIC ${ARG_SRCS})
+    target_link_libraries(${name} PUBLIC farkv_options ${ARG_DEPS}
+      PRIVATE ${ARG_PRIVATE_DEPS})
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE farkv_options ${ARG_DEPS})
+  endif()
+endfunction()
+
+# farkv_binary(NAME SRCS ... DEPS ...): a program in <build>/bin.
+function(farkv_binary name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SRCS})
+  target_link_libraries(${name} PRIVATE farkv_options ${ARG_DEPS})
+endfunction()
+
+# farkv_test(NAME SRCS ... DEPS ... LABELS ... [TIMEOUT s]): one GoogleTest
+# program, registered with ctest under NAME with LABELS.
+function(farkv_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SRCS})
+  target_link_libraries(${name} PRIVATE farkv_options ${ARG_DEPS}
+    GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES
+    LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT "UCX_MEM_EVENTS=no;TSAN_OPTIONS=ignore_noninstrumented_modules=1 halt_on_error=1;FARKV_TEST_BIN_DIR=${CMAKE_BINARY_DIR}/bin;FARKV_TEST_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
+endfunction()
