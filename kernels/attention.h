@@ -1,0 +1,99 @@
+// Attention of query rows over paged KV rows, by leaves that merge along the
+// tree of common/attention_tree; with cumulative scores.
+//
+// Goals: the same bits for the same rows whatever their placement (runs),
+// thread count, batch company and prefill chunking; one leaf code for prefill,
+// decode and a memory node's pushdown. Non-goals: sliding windows, soft caps.
+//
+// A leaf is the partial attention (m, l, O) of one query head over the live
+// rows of one page at positions <= the query's: m is the largest logit, l the
+// sum of exp(logit - m), O the unnormalised sum of exp(logit - m) * v, all
+// fp32. Dead slots have weight +0 and their K and V are never read. The query
+// is rounded once to the KV dtype. DESIGN 3, 5.3 and 13; ALGORITHMS 12.1.
+#ifndef FARKV_KERNELS_ATTENTION_H_
+#define FARKV_KERNELS_ATTENTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "common/layout/kv_geometry.h"
+#include "kernels/stream.h"
+
+namespace farkv {
+
+// What a run points into; for counters and checks, never for arithmetic.
+enum class RunSource : uint8_t { kT0Line, kStaging, kMappedPage };
+
+// Rows of one page that lie in one block (a T0 line, a staging piece or a
+// mapped page): slot first_slot + i of KV head h has its key at
+// keys + h * head_stride + i * VectorBytes(), its value likewise at values.
+struct Run {
+  const std::byte* keys = nullptr;    // head 0, first slot of the run
+  const std::byte* values = nullptr;  // head 0, first slot of the run
+  size_t head_stride = 0;             // bytes from head h to head h + 1
+  uint8_t first_slot = 0;
+  uint8_t length = 0;
+  RunSource source = RunSource::kT0Line;
+};
+
+// One page of one layer as attention reads it. Runs are disjoint, ascending
+// and cover every live slot; slots that no run covers must be dead.
+struct PageRuns {
+  int32_t page_index = 0;
+  // [num_kv_heads] bit i: slot i exists for that head. Borrowed.
+  const uint64_t* live = nullptr;
+  std::span<const Run> runs;
+};
+
+// The query rows of one sequence: consecutive positions, all of whose K and V
+// (the queries' own included) are already in `pages`.
+struct AttentionSequence {
+  int32_t first_row = 0;       // row in AttentionArgs::queries and ::out
+  int32_t num_rows = 0;        // 1 in decode, the chunk length in prefill
+  int64_t first_position = 0;  // absolute position of the first query row
+  std::span<const PageRuns> pages;  // ascending page_index
+  // Cumulative attention per absolute position, fixed point 2^-40, already
+  // averaged over layers and heads; the operation adds. Empty: no scoring.
+  std::span<int64_t> scores;
+};
+
+struct AttentionArgs {
+  KvGeometry geometry;
+  int32_t num_query_heads = 0;  // a multiple of geometry.num_kv_heads
+  float scale = 0.0f;           // applied to logits; usually 1/sqrt(head_dim)
+  const float* queries = nullptr;  // [rows][num_query_heads][head_dim]
+  float* out = nullptr;            // [rows][num_query_heads][head_dim]
+  std::span<const AttentionSequence> sequences;
+};
+
+// Computes `out`, normalised, for all sequences of one layer.
+void Attention(Stream& stream, const AttentionArgs& args);
+
+// ---- Pieces that a memory node uses for pushdown, synchronous on the CPU ----
+
+// Partial results of one query row: per query head h, m[h], l[h] and
+// O[h * head_dim ...]. Empty is m = -inf, l = 0, O = 0. Borrowed.
+struct PartialView {
+  float* m = nullptr;
+  float* l = nullptr;
+  float* out = nullptr;
+};
+
+// Leaf of one page for one query row at `position`. `weights`, when not null,
+// receives exp(logit - m) as [num_query_heads][64], +0 where dead.
+void AttentionLeaf(const AttentionArgs& args, const float* query_row,
+                   int64_t position, const PageRuns& page, PartialView result,
+                   float* weights);
+
+// Adds one leaf's share to the scores of its 64 positions. Per slot, the
+// heads' weights * exp(m_leaf - m) / l are added in fp32 in head order, times
+// 1 / (num_layers * num_query_heads), rounded to nearest to 2^-40.
+// `page_scores` is [64].
+void AddLeafScores(const AttentionArgs& args, const float* weights,
+                   const float* m_leaf, const float* m, const float* l,
+                   int64_t* page_scores);
+
+}  // namespace farkv
+
+#endif  // FARKV_KERNELS_ATTENTION_H_

@@ -1,0 +1,41 @@
+// Row-independent matrix products: out = activations * weight^T.
+//
+// Goal: a row's bits depend on that row and the weight only, never on M, the
+// other rows or the thread count, because prefill and decode must agree.
+// One kernel per weight for every M, one accumulator per output, K in fixed
+// order (CPU_KERNELS 4). Non-goal: int8 and 4-bit weights (real models).
+#ifndef FARKV_KERNELS_MATMUL_H_
+#define FARKV_KERNELS_MATMUL_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/stream.h"
+
+namespace farkv {
+
+enum class WeightType : uint8_t { kBf16, kF32 };
+
+// A weight in the kernel's packed order. Owns device memory.
+// kBf16: activations are rounded to bf16 once, products accumulate in fp32.
+struct PackedWeight {
+  WeightType type = WeightType::kBf16;
+  int32_t rows = 0;  // N, outputs
+  int32_t cols = 0;  // K, inputs
+  DeviceBuffer data;
+};
+
+// Packs a row-major [rows][cols] host matrix of `type` elements. Any shape
+// with rows, cols >= 1. RESOURCE_EXHAUSTED when the device has no room.
+absl::StatusOr<PackedWeight> PackWeight(Device& device, Stream& stream,
+                                        WeightType type, const void* host,
+                                        int32_t rows, int32_t cols);
+
+// out[m][n] = sum_k activations[m][k] * weight[n][k], fp32.
+// `out` must not overlap `activations`; both are device memory.
+void MatMul(Stream& stream, const float* activations, int32_t num_rows,
+            const PackedWeight& weight, float* out);
+
+}  // namespace farkv
+
+#endif  // FARKV_KERNELS_MATMUL_H_
