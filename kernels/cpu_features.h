@@ -1,0 +1,27 @@
+// What this CPU can run beyond what Highway's dispatch covers. Thread-safe.
+#ifndef FARKV_KERNELS_CPU_FEATURES_H_
+#define FARKV_KERNELS_CPU_FEATURES_H_
+
+namespace farkv {
+
+// True when the CPU and the operating system run the instructions of the
+// *_avx512bf16.cc files: AVX-512 F, BW, VL and BF16. Asked once, then cached;
+// every bf16 product of the process follows this one answer.
+inline bool HasAvx512Bf16() {
+#if defined(__x86_64__)
+  static const bool has = [] {
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512bf16");
+  }();
+  return has;
+#else
+  return false;
+#endif
+}
+
+}  // namespace farkv
+
+#endif  // FARKV_KERNELS_CPU_FEATURES_H_
