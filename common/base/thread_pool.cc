@@ -10,6 +10,8 @@ namespace farkv {
 
 struct ThreadPool::State {
   absl::Mutex mutex;
+  // Whether a ParallelFor has the threads.
+  bool taken ABSL_GUARDED_BY(mutex) = false;
   // One loop; `loop` counts them so that a thread joins each at most once.
   uint64_t loop ABSL_GUARDED_BY(mutex) = 0;
   int running ABSL_GUARDED_BY(mutex) = 0;
@@ -18,6 +20,18 @@ struct ThreadPool::State {
   int64_t count ABSL_GUARDED_BY(mutex) = 0;
   std::atomic<int64_t> next{0};
   std::vector<std::thread> threads;
+
+  // False when another loop has the threads.
+  bool TryStart(const std::function<void(int64_t)>& run, int64_t end) {
+    absl::MutexLock lock(&mutex);
+    if (taken) return false;
+    taken = true;
+    next.store(0, std::memory_order_relaxed);
+    body = &run;
+    count = end;
+    ++loop;
+    return true;
+  }
 
   void Work(const std::function<void(int64_t)>& run, int64_t end) {
     for (;;) {
@@ -53,9 +67,8 @@ struct ThreadPool::State {
 
 ThreadPool::ThreadPool(int num_threads) : state_(std::make_unique<State>()) {
   for (int i = 1; i < num_threads; ++i) {
-    state_->threads.emplace_back([state = state_.get()] {
-      state->ThreadMain();
-    });
+    state_->threads.emplace_back(
+        [state = state_.get()] { state->ThreadMain(); });
   }
 }
 
@@ -74,16 +87,9 @@ int ThreadPool::num_threads() const {
 void ThreadPool::ParallelFor(int64_t count,
                              const std::function<void(int64_t)>& body) {
   State& state = *state_;
-  if (state.threads.empty() || count <= 1) {
+  if (state.threads.empty() || count <= 1 || !state.TryStart(body, count)) {
     for (int64_t i = 0; i < count; ++i) body(i);
     return;
-  }
-  {
-    absl::MutexLock lock(&state.mutex);
-    state.next.store(0, std::memory_order_relaxed);
-    state.body = &body;
-    state.count = count;
-    ++state.loop;
   }
   state.Work(body, count);
   absl::MutexLock lock(&state.mutex);
@@ -93,6 +99,7 @@ void ThreadPool::ParallelFor(int64_t count,
     return state.running == 0;
   };
   state.mutex.Await(absl::Condition(&idle));
+  state.taken = false;
 }
 
 }  // namespace farkv

@@ -1,6 +1,7 @@
 // A fixed set of threads that run one parallel loop at a time, for kernels.
-// ParallelFor may be called by one thread at a time; the caller works too, so
-// a pool of 1 thread starts none. No queue: nothing outlives a call.
+// The caller of ParallelFor works too, so a pool of 1 thread starts none.
+// Thread-safe: while one loop runs, another one (from another thread, or from
+// inside a body) runs on its caller alone. No queue: nothing outlives a call.
 #ifndef FARKV_COMMON_BASE_THREAD_POOL_H_
 #define FARKV_COMMON_BASE_THREAD_POOL_H_
 

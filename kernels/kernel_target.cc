@@ -1,0 +1,35 @@
+// The name of the Highway target that dynamic dispatch chooses, asked of the
+// dispatch itself so that it cannot disagree with the kernels.
+#include <string>
+
+#include "kernels/cpu_features.h"
+#include "kernels/stream.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/kernel_target.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace farkv {
+namespace HWY_NAMESPACE {
+
+const char* ThisTarget() { return hwy::TargetName(HWY_TARGET); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace farkv
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace farkv {
+
+HWY_EXPORT(ThisTarget);
+
+std::string KernelTarget() {
+  std::string target = HWY_DYNAMIC_DISPATCH(ThisTarget)();
+  if (HasAvx512Bf16()) target += "+avx512bf16";
+  return target;
+}
+
+}  // namespace farkv
+#endif  // HWY_ONCE
