@@ -1,0 +1,146 @@
+// The KV cache of one worker: T0 lines as a cache of the log that the memory
+// nodes hold. The engine sees only this class; what a row's tier is and how a
+// cold row arrives is decided behind it. DESIGN 3, 5.2 to 5.5, 13.
+//
+// Goals: attention always sees every live row, whatever its tier, so that the
+// output has the same bits; bounded T0 and staging; a step that read a page
+// which was given away is discarded, never used. Non-goals: choosing tokens,
+// running kernels of the model.
+//
+// One forward pass ("step"):
+//   Begin(rows)            makes room for the new rows, starts cold fetches
+//   for each layer l:
+//     PrepareLayer(l)      targets for the new rows, runs for attention; waits
+//                          for the layer's cold rows (late ones are counted)
+//     ... the engine enqueues AppendRows and Attention on the stream ...
+//   (the engine synchronises the stream)
+//   Commit() or Discard()  Commit checks mapped pages and leases again; on
+//                          ABORTED the step must be repeated from Begin
+// Commit seals full pages, starts their stores, adds the step's scores, and
+// applies a placement plan when one is due.
+//
+// Thread-compatible: one engine thread calls it. Background threads (stores,
+// control calls, heartbeats) are inside.
+#ifndef FARKV_GPU_WORKER_TIERING_KV_CACHE_H_
+#define FARKV_GPU_WORKER_TIERING_KV_CACHE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/layout/kv_geometry.h"
+#include "gpu_worker/tiering/tiering_options.h"
+#include "kernels/attention.h"
+#include "kernels/elementwise.h"
+#include "kernels/stream.h"
+
+namespace farkv {
+
+using SequenceId = StrongId<struct SequenceIdTag>;
+
+struct SequenceSpec {
+  SessionId session;
+  std::string request_id;       // for people
+  int64_t prompt_tokens = 0;    // at least 1
+  int64_t max_tokens = 0;       // prompt and every token that may follow
+  PlacementSettings placement;  // granularity must equal the worker's
+};
+
+// New rows of one sequence in this step: its next `num_rows` positions.
+struct StepRows {
+  SequenceId sequence;
+  int32_t num_rows = 0;
+};
+
+// What one layer of a step needs; borrowed until the next PrepareLayer,
+// Commit or Discard - and, on an asynchronous stream, until synchronised.
+struct LayerView {
+  std::span<const RowTarget> targets;            // one per row of the step
+  std::span<const AttentionSequence> sequences;  // one per StepRows
+};
+
+// Figures of one sequence, for the usage block and the CLI.
+struct SequenceTierStats {
+  int64_t t0_tokens = 0, t1_tokens = 0, t2_tokens = 0, t3_tokens = 0;
+  int64_t t0_peak_bytes = 0, staging_peak_bytes = 0;
+  int64_t stored_pages = 0, stored_bytes = 0;
+  int64_t promoted_tokens = 0, demoted_tokens = 0;
+  int64_t cold_rows_mapped = 0, cold_rows_fetched = 0;
+  int64_t cold_rows_pushed_down = 0, cold_bytes_fetched = 0;
+  int64_t late_fetches = 0, plans = 0, deferred_drops = 0;
+  int64_t recomputed_tokens = 0;
+  std::string cold_mode;  // what the last cold read used; "none" before it
+};
+
+// Tiers of one page's positions; layers share one decision.
+struct PageTierMap {
+  int32_t page_index = 0;
+  std::vector<Tier> tiers;  // one per position that exists
+  bool stored = false;
+  std::string node_id;  // empty while it is not stored
+};
+
+struct T0Usage {
+  uint64_t capacity_bytes = 0, used_bytes = 0, line_bytes = 0;
+  uint64_t staging_bytes = 0;
+};
+
+struct PeerStats {
+  std::string id, address, transport;  // "map", "rdma" or "tcp"
+  bool healthy = false;
+  Epoch epoch;
+  uint64_t bytes_sent = 0, bytes_received = 0;
+  absl::Duration last_heartbeat;
+};
+
+class KvCache {
+ public:
+  // Connects to the nodes of `options` (unreachable ones are an error naming
+  // the address; protocol, page format, geometry and - under bitwise
+  // exactness - kernel target must agree). `device` must outlive the cache.
+  static absl::StatusOr<std::unique_ptr<KvCache>> Create(
+      const TieringOptions& options, const KvGeometry& geometry,
+      int num_query_heads, Device& device);
+  ~KvCache();
+
+  // Admits a sequence when its T0 share fits. RESOURCE_EXHAUSTED: try again
+  // when another sequence has closed. INVALID_ARGUMENT: can never fit; names
+  // tokens, bytes needed and bytes there.
+  absl::StatusOr<SequenceId> Open(const SequenceSpec& spec);
+  // Returns its lines now and its sessions in the background.
+  void Close(SequenceId sequence);
+
+  // RESOURCE_EXHAUSTED when T0 overflows: Park another sequence, or end one.
+  absl::Status Begin(std::span<const StepRows> rows, Stream& stream);
+  absl::StatusOr<LayerView> PrepareLayer(int layer);
+  absl::Status Commit();
+  void Discard();
+
+  // Drops every line that is stored. The sequence may run again any time.
+  void Park(SequenceId sequence);
+
+  SequenceTierStats Stats(SequenceId sequence) const;
+  std::vector<PageTierMap> TierMap(SequenceId sequence) const;
+  // Cumulative attention per position, fixed point 2^-40.
+  std::vector<int64_t> Scores(SequenceId sequence) const;
+  T0Usage t0_usage() const;
+  std::vector<PeerStats> Peers() const;
+  int64_t num_tokens(SequenceId sequence) const;
+
+  // Waits until no store, control call or close is under way, or `timeout`.
+  absl::Status Drain(absl::Duration timeout);
+
+ private:
+  struct Impl;
+  explicit KvCache(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TIERING_KV_CACHE_H_
