@@ -55,6 +55,8 @@ namespace farkv {
 
 inline constexpr uint32_t kMaxMessageItems = 4096;
 inline constexpr uint32_t kMaxMessageBytes = 64u << 20;
+inline constexpr uint32_t kMaxQueryHeads = 1024;
+inline constexpr uint32_t kMaxSequencePages = 65536;  // 4 Mi positions
 inline constexpr uint32_t kNoLayer = 0xffffffffu;
 
 struct StoreItem {

@@ -91,7 +91,9 @@ struct PageIdentity {
 };
 
 // Reads or writes the fields of a page in place. Non-owning; `page` must have
-// at least header_bytes and outlive the view.
+// at least header_bytes, be aligned to 8 and outlive the view. Generation and
+// bitmaps are atomic, so that a reader of a shared mapping may load them while
+// the owner stores; the other fields change only under a new generation.
 class PageHeader {
  public:
   PageHeader(std::byte* page, const KvGeometry& geometry)
@@ -115,6 +117,10 @@ class PageHeader {
   int num_kv_heads_;
 };
 
+// The generation of a page that is mapped read-only: what a mapped reader loads
+// (acquire) before and, behind an acquire fence, after its reads (DESIGN 6).
+Generation LoadPageGeneration(const std::byte* page);
+
 // OK when the header at `page` (at least header_bytes long) is intact and says
 // exactly `expected` of `geometry`. DATA_LOSS for a wrong CRC or magic,
 // FAILED_PRECONDITION naming the first field that differs and both values.
@@ -129,6 +135,10 @@ uint32_t RowCrc(std::span<const std::byte> key,
 // its header. DATA_LOSS naming session, layer, page, head and slot.
 absl::Status CheckPageRows(const std::byte* page, const KvGeometry& geometry,
                            std::span<const uint64_t> rows);
+
+// The same for the heads of a T2 page: their CRCs cover whole head parts.
+absl::Status CheckT2Heads(const std::byte* page, const KvGeometry& geometry,
+                          int bits);
 
 }  // namespace farkv
 

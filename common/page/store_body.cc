@@ -1,0 +1,144 @@
+// StoreRequest and StoreReply; the bytes are described in bodies.h.
+#include "common/base/status_macros.h"
+#include "common/page/bodies.h"
+#include "common/page/body_checks.h"
+#include "common/page/byte_io.h"
+
+namespace farkv {
+namespace {
+
+constexpr char kRequest[] = "StoreRequest";
+constexpr char kReply[] = "StoreReply";
+
+// layer, page index, generation; the bitmaps follow.
+constexpr uint64_t kItemBytes = 16;
+
+absl::Status CheckItem(const StoreItem& item, uint32_t num_kv_heads) {
+  FARKV_RETURN_IF_ERROR(CheckIndex(kRequest, "layer", item.layer));
+  FARKV_RETURN_IF_ERROR(CheckIndex(kRequest, "page index", item.page_index));
+  FARKV_RETURN_IF_ERROR(
+      CheckEqual(kRequest, "bitmaps", item.live.size(), num_kv_heads));
+  return CheckEqual(kRequest, "row CRCs", item.row_crcs.size(),
+                    CountRows(item.live));
+}
+
+absl::StatusOr<KvGeometry> ReadGeometry(ByteReader& reader) {
+  KvGeometry geometry;
+  FARKV_ASSIGN_OR_RETURN(geometry.num_kv_heads, ReadIndex(reader, "KV heads"));
+  FARKV_ASSIGN_OR_RETURN(geometry.head_dim, ReadIndex(reader, "head_dim"));
+  const uint32_t dtype = reader.Read<uint32_t>();
+  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "dtype", dtype, 255));
+  geometry.dtype = static_cast<DType>(dtype);
+  FARKV_RETURN_IF_ERROR(CheckGeometry(kRequest, geometry));
+  return geometry;
+}
+
+absl::StatusOr<StoreItem> ReadItem(ByteReader& reader, size_t num_kv_heads) {
+  StoreItem item;
+  FARKV_ASSIGN_OR_RETURN(item.layer, ReadIndex(reader, "layer"));
+  FARKV_ASSIGN_OR_RETURN(item.page_index, ReadIndex(reader, "page index"));
+  item.generation.value = reader.Read<uint64_t>();
+  item.live = ReadBitmaps(reader, num_kv_heads);
+  return item;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::byte>> EncodeStoreRequest(
+    const StoreRequest& request) {
+  const KvGeometry& geometry = request.geometry;
+  FARKV_RETURN_IF_ERROR(
+      CheckLimit(kRequest, "items", request.items.size(), kMaxMessageItems));
+  FARKV_RETURN_IF_ERROR(CheckGeometry(kRequest, geometry));
+  const auto num_kv_heads = static_cast<uint32_t>(geometry.num_kv_heads);
+  ByteWriter writer;
+  writer.Put(static_cast<uint32_t>(request.items.size()));
+  writer.Put(num_kv_heads);
+  writer.Put(static_cast<uint32_t>(geometry.head_dim));
+  writer.Put(static_cast<uint32_t>(geometry.dtype));
+  uint64_t rows = 0;
+  for (const StoreItem& item : request.items) {
+    FARKV_RETURN_IF_ERROR(CheckItem(item, num_kv_heads));
+    writer.Put(static_cast<uint32_t>(item.layer));
+    writer.Put(static_cast<uint32_t>(item.page_index));
+    writer.Put(item.generation.value);
+    for (uint64_t bitmap : item.live) writer.Put(bitmap);
+    rows += item.row_crcs.size();
+  }
+  for (const StoreItem& item : request.items) {
+    for (uint32_t crc : item.row_crcs) writer.Put(crc);
+  }
+  writer.Align();
+  std::vector<std::byte> bytes = writer.Take();
+  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "body bytes",
+                                   bytes.size() + rows * geometry.RowBytes(),
+                                   kMaxMessageBytes));
+  return bytes;
+}
+
+absl::StatusOr<WithRows<StoreRequest>> DecodeStoreRequest(
+    std::span<const std::byte> body) {
+  ByteReader reader(body, kRequest);
+  FARKV_RETURN_IF_ERROR(
+      CheckLimit(kRequest, "body bytes", body.size(), kMaxMessageBytes));
+  FARKV_RETURN_IF_ERROR(reader.Require("head", 4, 4));
+  const uint32_t items = reader.Read<uint32_t>();
+  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "items", items, kMaxMessageItems));
+  WithRows<StoreRequest> decoded;
+  StoreRequest& request = decoded.message;
+  FARKV_ASSIGN_OR_RETURN(request.geometry, ReadGeometry(reader));
+  const auto num_kv_heads = static_cast<size_t>(request.geometry.num_kv_heads);
+  FARKV_RETURN_IF_ERROR(
+      reader.Require("items", items, kItemBytes + 8 * num_kv_heads));
+  request.items.reserve(items);
+  uint64_t rows = 0;
+  for (uint32_t i = 0; i < items; ++i) {
+    FARKV_ASSIGN_OR_RETURN(StoreItem item, ReadItem(reader, num_kv_heads));
+    rows += CountRows(item.live);
+    request.items.push_back(std::move(item));
+  }
+  FARKV_RETURN_IF_ERROR(reader.Require("row CRCs", rows, 4));
+  for (StoreItem& item : request.items) {
+    item.row_crcs.resize(CountRows(item.live));
+    for (uint32_t& crc : item.row_crcs) crc = reader.Read<uint32_t>();
+  }
+  FARKV_RETURN_IF_ERROR(reader.Align("rows"));
+  const size_t row_bytes = request.geometry.RowBytes();
+  FARKV_RETURN_IF_ERROR(reader.Require("rows", rows, row_bytes));
+  decoded.rows = reader.ReadBytes(rows * row_bytes);
+  FARKV_RETURN_IF_ERROR(reader.Finish());
+  return decoded;
+}
+
+std::vector<std::byte> EncodeStoreReply(
+    std::span<const absl::StatusCode> codes) {
+  ByteWriter writer;
+  writer.Put(static_cast<uint32_t>(codes.size()));
+  writer.Put(uint32_t{0});
+  for (absl::StatusCode code : codes) {
+    writer.Put(static_cast<uint32_t>(code));
+    writer.Put(uint32_t{0});
+  }
+  return writer.Take();
+}
+
+absl::StatusOr<std::vector<absl::StatusCode>> DecodeStoreReply(
+    std::span<const std::byte> body) {
+  ByteReader reader(body, kReply);
+  FARKV_RETURN_IF_ERROR(reader.Require("head", 2, 4));
+  const uint32_t items = reader.Read<uint32_t>();
+  FARKV_RETURN_IF_ERROR(CheckLimit(kReply, "items", items, kMaxMessageItems));
+  FARKV_RETURN_IF_ERROR(reader.ReadZero("reserved field"));
+  FARKV_RETURN_IF_ERROR(reader.Require("items", items, 8));
+  std::vector<absl::StatusCode> codes;
+  codes.reserve(items);
+  for (uint32_t i = 0; i < items; ++i) {
+    FARKV_ASSIGN_OR_RETURN(const absl::StatusCode code, ReadStatusCode(reader));
+    FARKV_RETURN_IF_ERROR(reader.ReadZero("reserved field of an item"));
+    codes.push_back(code);
+  }
+  FARKV_RETURN_IF_ERROR(reader.Finish());
+  return codes;
+}
+
+}  // namespace farkv
