@@ -1,0 +1,305 @@
+#include "kernels/matmul.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <new>
+
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "kernels/cpu_features.h"
+#include "kernels/matmul_kernels.h"
+
+namespace farkv {
+namespace matmul {
+namespace {
+
+constexpr size_t kCacheLine = 64;
+// Rows that are rounded at a time, which bounds the scratch to 2 MiB at K =
+// 4096; enough that weights read again for the next rows cost nothing.
+constexpr int32_t kScratchRows = 256;
+// Below this many cycles of work a second thread costs more than it brings.
+constexpr int64_t kSerialCycles = 60'000;
+constexpr int64_t kTileStepCycles = 24;
+
+size_t RoundUp(size_t value, size_t to) { return (value + to - 1) / to * to; }
+
+int32_t CeilDivide(int32_t value, int32_t by) { return (value + by - 1) / by; }
+
+int32_t Depth(Kernel kernel, int32_t cols) {
+  return kernel == Kernel::kHighwayF32 ? cols : CeilDivide(cols, 2);
+}
+
+// The rounded activations of one thread's current product. Grows to the
+// largest asked, at most kScratchRows rows, and is kept.
+class Scratch {
+ public:
+  std::byte* Reserve(size_t bytes) {
+    if (bytes > size_) {
+      data_.reset(static_cast<std::byte*>(
+          ::operator new(bytes, std::align_val_t(kCacheLine))));
+      size_ = bytes;
+    }
+    return data_.get();
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const {
+      ::operator delete(data, std::align_val_t(kCacheLine));
+    }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t size_ = 0;
+};
+
+// At most kScratchRows rows of a product, with their activations as the kernel
+// wants them.
+class Chunk {
+ public:
+  Chunk(Kernel kernel, const Product& product, int32_t first_row,
+        int32_t num_rows, int num_threads);
+
+  // Prepares rows [16 * part, 16 * part + 16).
+  void Round(int64_t part);
+  int64_t num_round_parts() const {
+    return rounded_ == nullptr ? 0 : CeilDivide(num_rows_, kRoundRows);
+  }
+
+  // One panel times one of the row ranges.
+  void RunUnit(int64_t unit) const;
+  int64_t num_units() const { return int64_t{num_panels_} * num_ranges_; }
+
+  int64_t cycles() const {
+    return int64_t{num_panels_} * depth_ * kTileStepCycles *
+           CeilDivide(num_rows_, kTileRows);
+  }
+
+ private:
+  static constexpr int32_t kRoundRows = 16;
+
+  const std::byte* Panel(int64_t unit) const;
+
+  const Kernel kernel_;
+  const Product& product_;
+  const int32_t first_row_;
+  const int32_t num_rows_;
+  const int num_threads_;
+  const int32_t depth_;
+  const int32_t num_panels_;
+  int32_t num_ranges_ = 1;
+  size_t panel_bytes_ = 0;
+  const std::byte* rows_ = nullptr;
+  std::byte* rounded_ = nullptr;
+  size_t row_stride_ = 0;
+};
+
+// With few panels, ranges of rows keep every thread busy; each is long enough
+// that reading a panel again for the next range costs little.
+int32_t NumRanges(int32_t num_rows, int32_t num_panels, int num_threads) {
+  constexpr int32_t kMinRangeRows = 8 * kTileRows;
+  constexpr int32_t kUnitsPerThread = 4;
+  if (num_threads == 1) return 1;
+  const int32_t wanted = CeilDivide(kUnitsPerThread * num_threads, num_panels);
+  return std::clamp(num_rows / kMinRangeRows, 1, wanted);
+}
+
+Chunk::Chunk(Kernel kernel, const Product& product, int32_t first_row,
+             int32_t num_rows, int num_threads)
+    : kernel_(kernel),
+      product_(product),
+      first_row_(first_row),
+      num_rows_(num_rows),
+      num_threads_(num_threads),
+      depth_(Depth(kernel, product.cols)),
+      num_panels_(CeilDivide(product.rows, kPanelColumns)),
+      num_ranges_(NumRanges(num_rows, num_panels_, num_threads)) {
+  const bool is_f32 = kernel == Kernel::kHighwayF32;
+  panel_bytes_ =
+      PanelBytes(is_f32 ? WeightType::kF32 : WeightType::kBf16, product.cols);
+  if (is_f32) {
+    row_stride_ = static_cast<size_t>(product.cols) * sizeof(float);
+    rows_ = reinterpret_cast<const std::byte*>(
+        product.activations + int64_t{first_row} * product.cols);
+    return;
+  }
+  const size_t pair_bytes =
+      kernel == Kernel::kAvx512Bf16 ? 2 * sizeof(uint16_t) : 2 * sizeof(float);
+  // An odd number of cache lines, so that the rows of a tile do not meet in
+  // one cache set.
+  row_stride_ =
+      RoundUp(static_cast<size_t>(depth_) * pair_bytes, 2 * kCacheLine) +
+      kCacheLine;
+  thread_local Scratch scratch;
+  rounded_ = scratch.Reserve(row_stride_ * static_cast<size_t>(num_rows));
+  rows_ = rounded_;
+}
+
+void Chunk::Round(int64_t part) {
+  const int32_t cols = product_.cols;
+  const auto begin = static_cast<int32_t>(part) * kRoundRows;
+  const int32_t end = std::min(begin + kRoundRows, num_rows_);
+  for (int32_t r = begin; r < end; ++r) {
+    const float* in = product_.activations + (int64_t{first_row_} + r) * cols;
+    std::byte* out = rounded_ + static_cast<size_t>(r) * row_stride_;
+    if (kernel_ == Kernel::kAvx512Bf16) {
+      auto* to = reinterpret_cast<uint16_t*>(out);
+      RoundRowAvx512Bf16(in, cols, to);
+      if (cols % 2 != 0) to[cols] = 0;
+    } else {
+      auto* to = reinterpret_cast<float*>(out);
+      RoundRowHighwayBf16(in, cols, to);
+      if (cols % 2 != 0) to[cols] = 0.0f;
+    }
+  }
+}
+
+const std::byte* Chunk::Panel(int64_t unit) const {
+  return product_.panels +
+         static_cast<size_t>(unit / num_ranges_) * panel_bytes_;
+}
+
+void Chunk::RunUnit(int64_t unit) const {
+  const auto panel = static_cast<int32_t>(unit / num_ranges_);
+  const auto range = static_cast<int32_t>(unit % num_ranges_);
+  const int32_t begin = num_rows_ * range / num_ranges_;
+  const int32_t end = num_rows_ * (range + 1) / num_ranges_;
+  const int32_t num_groups = CeilDivide(end - begin, kTileRows);
+  // The panel that this thread will probably take next.
+  const int64_t next_unit = unit + num_threads_;
+  const std::byte* next = next_unit < num_units() ? Panel(next_unit) : nullptr;
+  Tile tile;
+  tile.row_stride = row_stride_;
+  tile.panel = Panel(unit);
+  if (next == tile.panel) next = nullptr;
+  tile.depth = depth_;
+  tile.num_columns =
+      std::min(kPanelColumns, product_.rows - panel * kPanelColumns);
+  tile.out_stride = product_.rows;
+  const size_t slice = static_cast<size_t>(depth_) * kCacheLine;
+  for (int32_t group = 0; group < num_groups; ++group) {
+    const int32_t row = begin + (end - begin) * group / num_groups;
+    const int32_t row_end = begin + (end - begin) * (group + 1) / num_groups;
+    tile.rows = rows_ + static_cast<size_t>(row) * row_stride_;
+    tile.num_rows = row_end - row;
+    tile.panel_is_cold = group == 0;
+    const size_t fetched = static_cast<size_t>(std::max(group - 1, 0)) * slice;
+    tile.prefetch =
+        next != nullptr && fetched < panel_bytes_ ? next + fetched : nullptr;
+    tile.out = product_.out + (int64_t{first_row_} + row) * product_.rows +
+               int64_t{panel} * kPanelColumns;
+    switch (kernel_) {
+      case Kernel::kAvx512Bf16:
+        MultiplyAvx512Bf16(tile);
+        break;
+      case Kernel::kHighwayBf16:
+        MultiplyHighwayBf16(tile);
+        break;
+      case Kernel::kHighwayF32:
+        MultiplyHighwayF32(tile);
+        break;
+    }
+  }
+}
+
+void RunChunk(ThreadPool& pool, Chunk& chunk) {
+  const auto round = [&chunk](int64_t part) { chunk.Round(part); };
+  const auto run = [&chunk](int64_t unit) { chunk.RunUnit(unit); };
+  if (chunk.cycles() < kSerialCycles) {
+    for (int64_t i = 0; i < chunk.num_round_parts(); ++i) round(i);
+    for (int64_t i = 0; i < chunk.num_units(); ++i) run(i);
+    return;
+  }
+  pool.ParallelFor(chunk.num_round_parts(), round);
+  pool.ParallelFor(chunk.num_units(), run);
+}
+
+}  // namespace
+
+Kernel ChooseKernel(WeightType type) {
+  if (type == WeightType::kF32) return Kernel::kHighwayF32;
+  return HasAvx512Bf16() ? Kernel::kAvx512Bf16 : Kernel::kHighwayBf16;
+}
+
+size_t PanelBytes(WeightType type, int32_t cols) {
+  const auto k = static_cast<size_t>(cols);
+  return kPanelColumns * (type == WeightType::kF32
+                              ? k * sizeof(float)
+                              : RoundUp(k, 2) * sizeof(uint16_t));
+}
+
+void PackPanel(WeightType type, const void* host, int32_t rows, int32_t cols,
+               int32_t panel_index, std::byte* out) {
+  const auto k = static_cast<size_t>(cols);
+  const size_t first = static_cast<size_t>(panel_index) * kPanelColumns;
+  const size_t count =
+      std::min<size_t>(kPanelColumns, static_cast<size_t>(rows) - first);
+  std::memset(out, 0, PanelBytes(type, cols));
+  for (size_t c = 0; c < count; ++c) {
+    if (type == WeightType::kF32) {
+      const auto* from = static_cast<const float*>(host) + (first + c) * k;
+      auto* to = reinterpret_cast<float*>(out);
+      for (size_t i = 0; i < k; ++i) to[i * kPanelColumns + c] = from[i];
+    } else {
+      const auto* from = static_cast<const uint16_t*>(host) + (first + c) * k;
+      auto* to = reinterpret_cast<uint16_t*>(out);
+      for (size_t i = 0; i < k; ++i) {
+        to[(i / 2 * kPanelColumns + c) * 2 + i % 2] = from[i];
+      }
+    }
+  }
+}
+
+void Multiply(ThreadPool& pool, Kernel kernel, const Product& product) {
+  for (int32_t row = 0; row < product.num_rows; row += kScratchRows) {
+    Chunk chunk(kernel, product, row,
+                std::min(kScratchRows, product.num_rows - row),
+                pool.num_threads());
+    RunChunk(pool, chunk);
+  }
+}
+
+}  // namespace matmul
+
+absl::StatusOr<PackedWeight> PackWeight(Device& device, Stream& stream,
+                                        WeightType type, const void* host,
+                                        int32_t rows, int32_t cols) {
+  if (rows < 1 || cols < 1 || host == nullptr) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "weight to pack is %d x %d at %p; it needs at least one row, one "
+        "column and data",
+        rows, cols, host));
+  }
+  const int32_t num_panels = matmul::CeilDivide(rows, matmul::kPanelColumns);
+  const size_t panel_bytes = matmul::PanelBytes(type, cols);
+  PackedWeight weight{type, rows, cols, {}};
+  FARKV_ASSIGN_OR_RETURN(
+      weight.data,
+      device.Allocate(static_cast<size_t>(num_panels) * panel_bytes));
+  std::byte* out = weight.data.data();
+  stream.Enqueue([=](ThreadPool& pool) {
+    pool.ParallelFor(num_panels, [=](int64_t panel) {
+      matmul::PackPanel(type, host, rows, cols, static_cast<int32_t>(panel),
+                        out + static_cast<size_t>(panel) * panel_bytes);
+    });
+  });
+  stream.Synchronize();
+  return weight;
+}
+
+void MatMul(Stream& stream, const float* activations, int32_t num_rows,
+            const PackedWeight& weight, float* out) {
+  const matmul::Product product{.activations = activations,
+                                .num_rows = num_rows,
+                                .panels = weight.data.data(),
+                                .rows = weight.rows,
+                                .cols = weight.cols,
+                                .out = out};
+  const matmul::Kernel kernel = matmul::ChooseKernel(weight.type);
+  stream.Enqueue([kernel, product](ThreadPool& pool) {
+    matmul::Multiply(pool, kernel, product);
+  });
+}
+
+}  // namespace farkv
