@@ -42,7 +42,8 @@ class BufferLease {
               absl::AnyInvocable<void() &&> release);
   // Owns a copy-free vector.
   static BufferLease Owning(std::vector<std::byte> bytes);
-  BufferLease(BufferLease&&) noexcept = default;
+  // The source is left empty.
+  BufferLease(BufferLease&& other) noexcept;
   BufferLease& operator=(BufferLease&& other) noexcept;
   ~BufferLease();
 
