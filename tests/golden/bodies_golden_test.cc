@@ -1,0 +1,163 @@
+#include <cstring>
+
+#include "common/page/bodies.h"
+#include "gtest/gtest.h"
+#include "tests/golden/golden_bodies.h"
+#include "tests/golden/golden_file.h"
+
+namespace farkv {
+namespace {
+
+using testing::FirstDifference;
+using testing::GoldenBytes;
+using testing::Pattern;
+
+std::vector<std::byte> Joined(std::vector<std::byte> head,
+                              const std::vector<std::byte>& rows) {
+  head.insert(head.end(), rows.begin(), rows.end());
+  return head;
+}
+
+TEST(StoreBodyGoldenTest, ARequestIsTheseBytes) {
+  const auto head = EncodeStoreRequest(testing::GoldenStoreRequest());
+
+  ASSERT_TRUE(head.ok()) << head.status();
+  EXPECT_EQ(FirstDifference(Joined(*head, Pattern(5 * 64)),
+                            GoldenBytes("store_request")),
+            "");
+}
+
+TEST(StoreBodyGoldenTest, ARequestReadsBackFromTheseBytes) {
+  const std::vector<std::byte> body = GoldenBytes("store_request");
+
+  const auto decoded = DecodeStoreRequest(body);
+
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  const StoreRequest expected = testing::GoldenStoreRequest();
+  EXPECT_EQ(decoded->message.geometry, expected.geometry);
+  ASSERT_EQ(decoded->message.items.size(), expected.items.size());
+  for (size_t i = 0; i < expected.items.size(); ++i) {
+    const StoreItem& item = decoded->message.items[i];
+    EXPECT_EQ(item.layer, expected.items[i].layer);
+    EXPECT_EQ(item.page_index, expected.items[i].page_index);
+    EXPECT_EQ(item.generation, expected.items[i].generation);
+    EXPECT_EQ(item.live, expected.items[i].live);
+    EXPECT_EQ(item.row_crcs, expected.items[i].row_crcs);
+  }
+  EXPECT_EQ(decoded->rows.data(), body.data() + body.size() - 5 * 64);
+  EXPECT_EQ(decoded->rows.size(), 5u * 64u);
+}
+
+TEST(StoreBodyGoldenTest, AReplyIsTheseBytesAndReadsBack) {
+  const std::vector<std::byte> golden = GoldenBytes("store_reply");
+
+  const auto codes = DecodeStoreReply(golden);
+
+  ASSERT_TRUE(codes.ok()) << codes.status();
+  EXPECT_EQ(*codes, testing::GoldenStoreReply());
+  EXPECT_EQ(
+      FirstDifference(EncodeStoreReply(testing::GoldenStoreReply()), golden),
+      "");
+}
+
+TEST(FetchBodyGoldenTest, ARequestIsTheseBytesAndReadsBack) {
+  const std::vector<std::byte> golden = GoldenBytes("fetch_request");
+  const std::vector<FetchItem> expected = testing::GoldenFetchRequest();
+
+  const auto encoded = EncodeFetchRequest(expected, 2);
+  const auto decoded = DecodeFetchRequest(golden);
+
+  ASSERT_TRUE(encoded.ok()) << encoded.status();
+  EXPECT_EQ(FirstDifference(*encoded, golden), "");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  ASSERT_EQ(decoded->size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ((*decoded)[i].page_index, expected[i].page_index);
+    EXPECT_EQ((*decoded)[i].generation, expected[i].generation);
+    EXPECT_EQ((*decoded)[i].rows, expected[i].rows);
+  }
+}
+
+TEST(FetchBodyGoldenTest, AReplyIsTheseBytesAndReadsBack) {
+  const std::vector<std::byte> golden = GoldenBytes("fetch_reply");
+  const std::vector<FetchReplyItem> expected = testing::GoldenFetchReply();
+
+  const auto encoded = EncodeFetchReply(expected, 2);
+  const auto decoded = DecodeFetchReply(golden, testing::kGoldenRowBytes);
+
+  ASSERT_TRUE(encoded.ok()) << encoded.status();
+  EXPECT_EQ(FirstDifference(Joined(*encoded, Pattern(3 * 64)), golden), "");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  ASSERT_EQ(decoded->message.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const FetchReplyItem& item = decoded->message[i];
+    EXPECT_EQ(item.page_index, expected[i].page_index);
+    EXPECT_EQ(item.code, expected[i].code);
+    EXPECT_EQ(item.generation, expected[i].generation);
+    EXPECT_EQ(item.rows, expected[i].rows);
+    EXPECT_EQ(item.row_crcs, expected[i].row_crcs);
+  }
+  EXPECT_EQ(decoded->rows.size(), 3u * 64u);
+}
+
+TEST(AttendBodyGoldenTest, ARequestIsTheseBytesAndReadsBack) {
+  const std::vector<std::byte> golden = GoldenBytes("attend_request");
+  const AttendRequest expected = testing::GoldenAttendRequest();
+
+  const auto encoded = EncodeAttendRequest(expected);
+  const auto decoded = DecodeAttendRequest(golden);
+
+  ASSERT_TRUE(encoded.ok()) << encoded.status();
+  EXPECT_EQ(FirstDifference(*encoded, golden), "");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->geometry, expected.geometry);
+  EXPECT_EQ(decoded->num_query_heads, 4);
+  EXPECT_EQ(decoded->scale, 0.25f);
+  ASSERT_EQ(decoded->sequences.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    const AttendSequence& found = decoded->sequences[i];
+    const AttendSequence& wanted = expected.sequences[i];
+    EXPECT_EQ(found.session, wanted.session);
+    EXPECT_EQ(found.position, wanted.position);
+    EXPECT_EQ(found.has_previous, wanted.has_previous);
+    EXPECT_EQ(found.previous.step, wanted.previous.step);
+    EXPECT_EQ(found.previous.m, wanted.previous.m);
+    EXPECT_EQ(found.previous.l, wanted.previous.l);
+    EXPECT_EQ(found.queries, wanted.queries);
+    ASSERT_EQ(found.pages.size(), wanted.pages.size());
+    for (size_t p = 0; p < wanted.pages.size(); ++p) {
+      EXPECT_EQ(found.pages[p].page_index, wanted.pages[p].page_index);
+      EXPECT_EQ(found.pages[p].generation, wanted.pages[p].generation);
+      EXPECT_EQ(found.pages[p].live, wanted.pages[p].live);
+    }
+  }
+}
+
+TEST(AttendBodyGoldenTest, AReplyIsTheseBytesAndReadsBack) {
+  const std::vector<std::byte> golden = GoldenBytes("attend_reply");
+  const std::vector<AttendSequenceReply> expected =
+      testing::GoldenAttendReply();
+
+  const auto encoded = EncodeAttendReply(expected, 2, 16);
+  const auto decoded = DecodeAttendReply(golden);
+
+  ASSERT_TRUE(encoded.ok()) << encoded.status();
+  EXPECT_EQ(FirstDifference(*encoded, golden), "");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  ASSERT_EQ(decoded->size(), 2u);
+  EXPECT_EQ((*decoded)[1].code, absl::StatusCode::kUnavailable);
+  EXPECT_TRUE((*decoded)[1].subtrees.empty());
+  ASSERT_EQ((*decoded)[0].subtrees.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    const AttendSubtree& found = (*decoded)[0].subtrees[i];
+    const AttendSubtree& wanted = expected[0].subtrees[i];
+    EXPECT_EQ(found.level, wanted.level);
+    EXPECT_EQ(found.index, wanted.index);
+    EXPECT_EQ(found.m, wanted.m);
+    EXPECT_EQ(found.l, wanted.l);
+    EXPECT_EQ(found.out, wanted.out);
+  }
+}
+
+}  // namespace
+}  // namespace farkv
