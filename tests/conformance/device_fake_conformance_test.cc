@@ -1,0 +1,177 @@
+#include "kernels/device_fake.h"
+#include "tests/conformance/device_conformance.h"
+
+namespace farkv {
+namespace {
+
+struct FakeTraits {
+  static absl::StatusOr<std::unique_ptr<Device>> Open(ThreadPool& pool) {
+    return OpenDevice("fake", pool);
+  }
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Fake, DeviceConformanceTest, FakeTraits);
+
+// What only the fake device promises.
+class FakeDeviceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    device_ = OpenDevice("fake", pool_).value();
+    stream_ = device_->NewStream();
+    buffer_ = device_->Allocate(64).value();
+    number_ = reinterpret_cast<int32_t*>(buffer_.data());
+  }
+
+  // An operation that shows when it runs.
+  void EnqueueIncrement(std::atomic<int>* count) {
+    stream_->Enqueue([count](ThreadPool&) { ++*count; });
+  }
+
+  FakeDeviceControl& control() { return *FakeDeviceControl::Of(*stream_); }
+
+  ThreadPool pool_{2};
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;
+  DeviceBuffer buffer_;
+  volatile int32_t* number_ = nullptr;
+};
+
+using FakeDeviceDeathTest = FakeDeviceTest;
+
+TEST_F(FakeDeviceDeathTest, AHostReadOfDeviceMemoryFaults) {
+  EXPECT_DEATH(static_cast<void>(*number_), "");
+}
+
+TEST_F(FakeDeviceDeathTest, AHostWriteAfterAnOperationFaults) {
+  stream_->Enqueue([this](ThreadPool&) { *number_ = 1; });
+  stream_->Synchronize();
+
+  EXPECT_DEATH(*number_ = 2, "");
+}
+
+TEST_F(FakeDeviceDeathTest, ACallbackIsHostCode) {
+  EXPECT_DEATH(
+      {
+        stream_->Notify([this] { *number_ = 1; });
+        stream_->Synchronize();
+      },
+      "");
+}
+
+TEST_F(FakeDeviceDeathTest, AnOperationOnReleasedMemoryFaults) {
+  EXPECT_DEATH(
+      {
+        stream_->Enqueue([this](ThreadPool&) { *number_ = 1; });
+        buffer_ = DeviceBuffer();
+        stream_->Synchronize();
+      },
+      "");
+}
+
+TEST_F(FakeDeviceTest, MemoryBetweenReleasedBuffersStaysUsable) {
+  std::vector<DeviceBuffer> buffers;
+  for (int i = 0; i < 5; ++i)
+    buffers.push_back(device_->Allocate(5000).value());
+  buffers[0] = DeviceBuffer();
+  buffers[2] = DeviceBuffer();
+  buffers[4] = device_->Allocate(1).value();
+
+  for (size_t i : {size_t{1}, size_t{3}, size_t{4}}) {
+    stream_->Enqueue([&buffers, i](ThreadPool&) {
+      buffers[i].data()[buffers[i].size() - 1] = std::byte{1};
+    });
+  }
+  stream_->Synchronize();
+}
+
+TEST_F(FakeDeviceTest, OperationsRunOnlyWhenSomeoneWaits) {
+  std::atomic<int> count{0};
+  EnqueueIncrement(&count);
+  EnqueueIncrement(&count);
+  EXPECT_EQ(control().Queued(), 2u);
+  EXPECT_EQ(count, 0);
+
+  stream_->Synchronize();
+
+  EXPECT_EQ(control().Queued(), 0u);
+  EXPECT_EQ(count, 2);
+}
+
+TEST_F(FakeDeviceTest, HostMemoryIsReadLate) {
+  int32_t source = 1;
+  int32_t result = 0;
+  stream_->Copy(buffer_.data(), &source, sizeof(source));
+  stream_->Copy(&result, buffer_.data(), sizeof(result));
+  source = 2;  // too early, and the fake device shows it
+
+  stream_->Synchronize();
+
+  EXPECT_EQ(result, 2);
+}
+
+TEST_F(FakeDeviceTest, AHeldStreamRunsOnlyStepByStep) {
+  std::atomic<int> count{0};
+  absl::Notification event;
+  control().Hold();
+  EnqueueIncrement(&count);
+  stream_->Notify([&event] { event.Notify(); });
+  EnqueueIncrement(&count);
+  EXPECT_EQ(count, 0);
+
+  EXPECT_TRUE(control().Step());
+  EXPECT_EQ(count, 1);
+  EXPECT_FALSE(event.HasBeenNotified());
+
+  EXPECT_TRUE(control().Step());
+  EXPECT_TRUE(event.HasBeenNotified());
+  EXPECT_EQ(count, 1);
+
+  EXPECT_TRUE(control().Step());
+  EXPECT_EQ(count, 2);
+  EXPECT_FALSE(control().Step());
+}
+
+TEST_F(FakeDeviceTest, AResumedStreamRunsEverything) {
+  absl::Notification event;
+  control().Hold();
+  stream_->Notify([&event] { event.Notify(); });
+  EXPECT_FALSE(event.HasBeenNotified());
+
+  control().Resume();
+
+  event.WaitForNotification();
+}
+
+TEST_F(FakeDeviceTest, OneStreamsEndDoesNotCloseMemoryUnderAnother) {
+  auto other = device_->NewStream();
+  absl::Notification started;
+  absl::Notification go_on;
+  other->Enqueue([&](ThreadPool&) {
+    started.Notify();
+    go_on.WaitForNotification();
+    *number_ = 5;
+  });
+  other->Notify([] {});
+  started.WaitForNotification();
+
+  stream_->Enqueue([](ThreadPool&) {});
+  stream_->Synchronize();
+  go_on.Notify();
+  other->Synchronize();
+
+  int32_t result = 0;
+  stream_->Copy(&result, buffer_.data(), sizeof(result));
+  stream_->Synchronize();
+  EXPECT_EQ(result, 5);
+}
+
+TEST_F(FakeDeviceTest, OnlyItsOwnStreamsHaveAControl) {
+  auto cpu = OpenDevice("cpu", pool_).value();
+  auto stream = cpu->NewStream();
+
+  EXPECT_EQ(FakeDeviceControl::Of(*stream), nullptr);
+}
+
+}  // namespace
+}  // namespace farkv
