@@ -3,7 +3,6 @@
 #ifndef FARKV_COMMON_TELEMETRY_HTTP_SERVER_H_
 #define FARKV_COMMON_TELEMETRY_HTTP_SERVER_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,6 +15,8 @@ namespace farkv {
 
 class HttpServer {
  public:
+  struct Impl;
+
   // `refresh` runs before each scrape (gauges from snapshots) and may be
   // empty. ALREADY_EXISTS naming the address when it is taken.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
@@ -27,7 +28,6 @@ class HttpServer {
   void SetReady(bool ready);
 
  private:
-  struct Impl;
   explicit HttpServer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
