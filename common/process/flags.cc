@@ -1,0 +1,305 @@
+#include "common/process/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <deque>
+#include <iostream>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "common/base/parse.h"
+#include "common/base/status_macros.h"
+#include "common/process/address.h"
+
+namespace farkv {
+namespace {
+
+struct Flag {
+  std::string name;
+  std::function<absl::Status(const std::string&)> parse;
+  std::function<std::string()> print;
+  std::string text;  // as given, when `option` has a result
+  CLI::Option* option = nullptr;
+};
+
+std::string FormatRatio(int32_t per_ten_thousand) {
+  std::string digits =
+      absl::StrCat(per_ten_thousand / 10000, ".",
+                   absl::Dec(per_ten_thousand % 10000, absl::kZeroPad4));
+  while (digits.back() == '0') digits.pop_back();
+  if (digits.back() == '.') digits.pop_back();
+  return digits;
+}
+
+// CLI11 would take the next argument as the value of "--name=".
+void AddArgument(const std::string& argument, std::vector<std::string>& all) {
+  if (argument.starts_with("--") && argument.ends_with("=")) {
+    all.push_back(argument.substr(0, argument.size() - 1));
+    all.emplace_back();
+  } else {
+    all.push_back(argument);
+  }
+}
+
+absl::Status ParseSwitch(const std::string& text, bool* value) {
+  if (text == "true" || text == "1" || text == "on") {
+    *value = true;
+  } else if (text == "false" || text == "0" || text == "off") {
+    *value = false;
+  } else {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is neither true nor false"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string EnvironmentName(const std::string& flag) {
+  return absl::StrCat(
+      "FARKV_", absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"-", "_"}})));
+}
+
+struct Flags::Impl {
+  explicit Impl(const ProgramDescription& description)
+      : program(description), app(program.purpose, program.name) {}
+
+  // Values of environment twins, in front of `arguments` so that flags win.
+  std::vector<std::string> WithEnvironment(
+      const std::vector<std::string>& arguments,
+      const Environment& environment);
+  absl::Status Apply();
+  int Fail(const std::string& message) const;
+
+  const ProgramDescription program;
+  CLI::App app;
+  std::deque<Flag> flags;  // stable addresses
+  std::string config_file;
+  std::set<std::string> from_environment;
+};
+
+Flags::Flags(const ProgramDescription& program)
+    : impl_(std::make_unique<Impl>(program)) {
+  CLI::App& app = impl_->app;
+  app.set_version_flag("--version", program.name + " " + program.version);
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  app.set_config("--config", "", "Configuration file (TOML)")->take_last();
+  app.footer(
+      "Every flag has an environment twin: --t1-bytes is FARKV_T1_BYTES.\n"
+      "Precedence: flag, environment, configuration file, default.");
+}
+
+Flags::~Flags() = default;
+
+void Flags::Add(const std::string& name,
+                std::function<absl::Status(const std::string&)> parse,
+                std::function<std::string()> print, const std::string& help) {
+  Flag& flag = impl_->flags.emplace_back();
+  flag.name = name;
+  flag.parse = std::move(parse);
+  flag.print = std::move(print);
+  flag.option = impl_->app.add_option("--" + name, flag.text, help);
+  flag.option->take_last()->default_str(flag.print())->type_name("");
+}
+
+void Flags::AddText(const std::string& name, std::string* value,
+                    const std::string& help) {
+  Add(
+      name,
+      [value](const std::string& text) {
+        *value = text;
+        return absl::OkStatus();
+      },
+      [value] { return *value; }, help);
+}
+
+void Flags::AddTexts(const std::string& name, std::vector<std::string>* value,
+                     const std::string& help) {
+  Add(
+      name,
+      [value](const std::string& text) {
+        *value = absl::StrSplit(text, ',', absl::SkipWhitespace());
+        for (std::string& piece : *value) {
+          absl::StripAsciiWhitespace(&piece);
+        }
+        return absl::OkStatus();
+      },
+      [value] { return absl::StrJoin(*value, ","); }, help);
+}
+
+void Flags::AddChoice(const std::string& name, std::string* value,
+                      const std::vector<std::string>& choices,
+                      const std::string& help) {
+  const std::string list = absl::StrJoin(choices, "|");
+  Add(
+      name,
+      [value, choices, list](const std::string& text) {
+        for (const std::string& choice : choices) {
+          if (text != choice) continue;
+          *value = text;
+          return absl::OkStatus();
+        }
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", text, "' is not one of ", list));
+      },
+      [value] { return *value; }, absl::StrCat(help, ": ", list));
+}
+
+void Flags::AddSwitch(const std::string& name, bool* value,
+                      const std::string& help) {
+  Flag& flag = impl_->flags.emplace_back();
+  flag.name = name;
+  flag.parse = [value](const std::string& text) {
+    return ParseSwitch(text, value);
+  };
+  flag.print = [value] { return *value ? "true" : "false"; };
+  flag.option = impl_->app.add_flag("--" + name, flag.text, help);
+  flag.option->take_last()->default_str(flag.print());
+}
+
+void Flags::AddInteger(const std::string& name, int64_t* value, int64_t minimum,
+                       int64_t maximum, const std::string& help) {
+  Add(
+      name,
+      [=](const std::string& text) {
+        int64_t number = 0;
+        if (!absl::SimpleAtoi(text, &number)) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("'", text, "' is not a whole number"));
+        }
+        if (number < minimum || number > maximum) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(number, " is outside ", minimum, " to ", maximum));
+        }
+        *value = number;
+        return absl::OkStatus();
+      },
+      [value] { return absl::StrCat(*value); }, help);
+}
+
+void Flags::AddBytes(const std::string& name, uint64_t* value,
+                     const std::string& help) {
+  Add(
+      name,
+      [value](const std::string& text) {
+        FARKV_ASSIGN_OR_RETURN(*value, ParseBytes(text));
+        return absl::OkStatus();
+      },
+      [value] { return FormatBytes(*value); }, help);
+}
+
+void Flags::AddDuration(const std::string& name, absl::Duration* value,
+                        const std::string& help) {
+  Add(
+      name,
+      [value](const std::string& text) {
+        FARKV_ASSIGN_OR_RETURN(*value, ParseDuration(text));
+        return absl::OkStatus();
+      },
+      [value] { return absl::FormatDuration(*value); }, help);
+}
+
+void Flags::AddRatio(const std::string& name, int32_t* value,
+                     const std::string& help) {
+  Add(
+      name,
+      [value](const std::string& text) {
+        FARKV_ASSIGN_OR_RETURN(*value, ParseRatio(text));
+        return absl::OkStatus();
+      },
+      [value] { return FormatRatio(*value); }, help);
+}
+
+void Flags::AddAddress(const std::string& name, std::string* value,
+                       const std::string& help) {
+  Add(
+      name,
+      [value](const std::string& text) {
+        FARKV_RETURN_IF_ERROR(ParseAddress(text).status());
+        *value = text;
+        return absl::OkStatus();
+      },
+      [value] { return *value; }, help);
+}
+
+std::vector<std::string> Flags::Impl::WithEnvironment(
+    const std::vector<std::string>& arguments, const Environment& environment) {
+  std::vector<std::string> all;
+  const auto add = [&](const std::string& name) {
+    const char* value = environment(EnvironmentName(name));
+    if (value == nullptr) return;
+    AddArgument(absl::StrCat("--", name, "=", value), all);
+    from_environment.insert(name);
+  };
+  add("config");
+  for (const Flag& flag : flags) add(flag.name);
+  for (const std::string& argument : arguments) {
+    const std::string name = argument.substr(0, argument.find('='));
+    if (name.starts_with("--")) from_environment.erase(name.substr(2));
+    AddArgument(argument, all);
+  }
+  return all;
+}
+
+absl::Status Flags::Impl::Apply() {
+  for (Flag& flag : flags) {
+    if (flag.option->count() == 0) continue;
+    const absl::Status status = flag.parse(flag.text);
+    if (status.ok()) continue;
+    const std::string source =
+        from_environment.contains(flag.name)
+            ? absl::StrCat(" (from ", EnvironmentName(flag.name), ")")
+            : "";
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", flag.name, source, ": ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
+int Flags::Impl::Fail(const std::string& message) const {
+  std::cerr << program.name << ": " << message << "\nTry '" << program.name
+            << " --help'.\n";
+  return kUsageError;
+}
+
+std::optional<int> Flags::Parse(int argc, const char* const* argv) {
+  return Parse(
+      std::vector<std::string>(argv + 1, argv + argc),
+      [](const std::string& name) { return std::getenv(name.c_str()); });
+}
+
+std::optional<int> Flags::Parse(const std::vector<std::string>& arguments,
+                                const Environment& environment) {
+  std::vector<std::string> all = impl_->WithEnvironment(arguments, environment);
+  // CLI11 takes a vector from its end.
+  const std::vector<std::string> reversed(all.rbegin(), all.rend());
+  try {
+    std::vector<std::string> left = reversed;
+    impl_->app.parse(std::move(left));
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return impl_->app.exit(asked);
+  } catch (const CLI::ConfigError& error) {
+    return impl_->Fail(
+        absl::StrCat("--config: unknown key or bad line: ", error.what()));
+  } catch (const CLI::Error& error) {
+    return impl_->Fail(error.what());
+  }
+  if (absl::Status status = impl_->Apply(); !status.ok()) {
+    return impl_->Fail(std::string(status.message()));
+  }
+  return std::nullopt;
+}
+
+std::map<std::string, std::string> Flags::Effective() const {
+  std::map<std::string, std::string> values;
+  for (const Flag& flag : impl_->flags) values[flag.name] = flag.print();
+  return values;
+}
+
+}  // namespace farkv
