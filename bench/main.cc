@@ -1,0 +1,37 @@
+// farkv-bench SUBCOMMAND [OPTIONS]: JSON lines on stdout, progress on stderr.
+// Exit 0 when it ran, 1 when it could not or a check failed, CLI11's codes for
+// a wrong command line.
+#include <cstdio>
+#include <string>
+
+#include "CLI/App.hpp"
+#include "CLI/Config.hpp"
+#include "CLI/Formatter.hpp"
+#include "bench/subcommands.h"
+
+namespace farkv::bench {
+namespace {
+
+constexpr void (*kSubcommands[])(CLI::App&, Run&) = {
+    RegisterMatMul,
+};
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "Measures parts of FarKV as ratios to yardsticks taken in the same run",
+      "farkv-bench");
+  app.require_subcommand(1);
+  Run chosen;
+  for (const auto add : kSubcommands) add(app, chosen);
+  CLI11_PARSE(app, argc, argv);
+  if (const absl::Status status = chosen(); !status.ok()) {
+    std::fprintf(stderr, "farkv-bench: %s\n", status.ToString().c_str());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace farkv::bench
+
+int main(int argc, char** argv) { return farkv::bench::Main(argc, argv); }
