@@ -25,6 +25,16 @@ if(DEFINED farkv_sanitize)
   target_compile_options(farkv_options INTERFACE ${farkv_sanitize})
   target_link_options(farkv_options INTERFACE ${farkv_sanitize})
 endif()
+if(FARKV_SANITIZER STREQUAL "thread")
+  include(Tsan)
+  target_link_libraries(farkv_options INTERFACE farkv_tsan_absl)
+endif()
+
+# What scripts/test.sh builds: the tests that the sanitizers run (LABELS of
+# farkv_test), and the quick ones.
+add_custom_target(farkv_tests_asan)
+add_custom_target(farkv_tests_tsan)
+add_custom_target(farkv_tests_fast)
 
 # TEMPORARY while rooms are being written: skips targets with missing files.
 macro(farkv_skip_missing)
@@ -61,7 +71,11 @@ function(farkv_binary name)
 endfunction()
 
 # farkv_test(NAME SRCS ... DEPS ... LABELS ... [TIMEOUT s]): one GoogleTest
-# program, registered with ctest under NAME with LABELS.
+# program, registered with ctest under NAME with LABELS: its kind (unit,
+# conformance, model, golden, integration, faults, bench, fuzz), and any of
+# cpu, cuda, ucx, tsan. The ones labelled tsan run under ThreadSanitizer; unit,
+# conformance and model run under AddressSanitizer. A test that starts
+# processes or measures runs alone.
 function(farkv_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
   farkv_skip_missing()
@@ -73,8 +87,23 @@ function(farkv_test name)
     GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  foreach(label IN LISTS ARG_LABELS)
+    if(label MATCHES "^(unit|conformance|model)$")
+      add_dependencies(farkv_tests_asan ${name})
+    endif()
+    if(label MATCHES "^(unit|conformance)$")
+      add_dependencies(farkv_tests_fast ${name})
+    endif()
+    if(label STREQUAL "tsan")
+      add_dependencies(farkv_tests_tsan ${name})
+    endif()
+  endforeach()
   add_test(NAME ${name} COMMAND ${name})
+  if("integration" IN_LIST ARG_LABELS OR "faults" IN_LIST ARG_LABELS OR
+     "bench" IN_LIST ARG_LABELS)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
+  endif()
   set_tests_properties(${name} PROPERTIES
     LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
-    ENVIRONMENT "UCX_MEM_EVENTS=no;TSAN_OPTIONS=ignore_noninstrumented_modules=1 halt_on_error=1;FARKV_TEST_BIN_DIR=${CMAKE_BINARY_DIR}/bin;FARKV_TEST_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
+    ENVIRONMENT "UCX_MEM_EVENTS=no;UCX_HANDLE_ERRORS=none;TSAN_OPTIONS=ignore_noninstrumented_modules=1 halt_on_error=1;FARKV_TEST_BIN_DIR=${CMAKE_BINARY_DIR}/bin;FARKV_TEST_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
 endfunction()
