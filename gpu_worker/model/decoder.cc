@@ -1,0 +1,150 @@
+#include "gpu_worker/model/decoder.h"
+
+#include <cmath>
+
+#include "common/base/status_macros.h"
+
+namespace farkv {
+namespace {
+
+const float* Floats(const DeviceBuffer& buffer) {
+  return reinterpret_cast<const float*>(buffer.data());
+}
+
+}  // namespace
+
+Decoder::Decoder(const ModelConfig& config, const ModelWeights& weights,
+                 DType kv_dtype, int32_t max_rows)
+    : config_(config),
+      weights_(&weights),
+      geometry_(config.Geometry(kv_dtype)),
+      max_rows_(max_rows),
+      frequencies_(config.RopeFrequencies()) {}
+
+absl::StatusOr<Decoder> Decoder::Create(const ModelConfig& config,
+                                        const ModelWeights& weights,
+                                        DType kv_dtype, int32_t max_rows,
+                                        Device& device) {
+  Decoder decoder(config, weights, kv_dtype, max_rows);
+  FARKV_RETURN_IF_ERROR(decoder.AllocateScratch(device));
+  return decoder;
+}
+
+absl::Status Decoder::AllocateScratch(Device& device) {
+  const int32_t query_width = config_.num_query_heads * config_.head_dim;
+  const int32_t kv_width = config_.num_kv_heads * config_.head_dim;
+  const struct {
+    Scratch* scratch;
+    int32_t width;
+  } wanted[] = {{&hidden_, config_.hidden_size},
+                {&normed_, config_.hidden_size},
+                {&query_, query_width},
+                {&key_, kv_width},
+                {&value_, kv_width},
+                {&attended_, query_width},
+                {&gate_, config_.intermediate_size},
+                {&up_, config_.intermediate_size},
+                {&logits_, config_.vocab_size}};
+  for (const auto& [scratch, width] : wanted) {
+    const size_t bytes = static_cast<size_t>(max_rows_) *
+                         static_cast<size_t>(width) * sizeof(float);
+    FARKV_ASSIGN_OR_RETURN(scratch->buffer, device.Allocate(bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Decoder::Step(Stream& stream, const DecoderInput& input,
+                           LayerKvSource source, std::vector<float>& logits) {
+  Embed(stream, weights_->embedding, input.tokens, hidden_.data());
+  for (int layer = 0; layer < config_.num_layers; ++layer) {
+    if (absl::Status s = RunLayer(stream, layer, input, source); !s.ok()) {
+      stream.Synchronize();
+      return s;
+    }
+  }
+  ComputeLogits(stream, input, logits);
+  stream.Synchronize();
+  return absl::OkStatus();
+}
+
+// Queries, keys and values of the layer, normed and rotated.
+void Decoder::ProjectHeads(Stream& stream, int layer,
+                           const DecoderInput& input) {
+  const LayerWeights& w = weights_->layers[static_cast<size_t>(layer)];
+  const auto rows = static_cast<int32_t>(input.tokens.size());
+  RmsNorm(stream, hidden_.data(), Floats(w.input_norm),
+          config_.rms_norm_epsilon, rows, config_.hidden_size, normed_.data());
+  MatMul(stream, normed_.data(), rows, w.query, query_.data());
+  MatMul(stream, normed_.data(), rows, w.key, key_.data());
+  MatMul(stream, normed_.data(), rows, w.value, value_.data());
+  if (config_.qk_norm) {
+    RmsNorm(stream, query_.data(), Floats(w.query_norm),
+            config_.rms_norm_epsilon, rows * config_.num_query_heads,
+            config_.head_dim, query_.data());
+    RmsNorm(stream, key_.data(), Floats(w.key_norm), config_.rms_norm_epsilon,
+            rows * config_.num_kv_heads, config_.head_dim, key_.data());
+  }
+  Rope(stream, query_.data(), input.positions, frequencies_,
+       config_.num_query_heads, config_.head_dim);
+  Rope(stream, key_.data(), input.positions, frequencies_, config_.num_kv_heads,
+       config_.head_dim);
+}
+
+absl::Status Decoder::RunLayer(Stream& stream, int layer,
+                               const DecoderInput& input,
+                               LayerKvSource source) {
+  const LayerWeights& w = weights_->layers[static_cast<size_t>(layer)];
+  const auto rows = static_cast<int32_t>(input.tokens.size());
+  ProjectHeads(stream, layer, input);
+  FARKV_ASSIGN_OR_RETURN(const LayerKv kv, source(layer));
+  AppendRows(stream, geometry_, key_.data(), value_.data(), kv.targets);
+  AttentionArgs args;
+  args.geometry = geometry_;
+  args.num_query_heads = config_.num_query_heads;
+  args.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
+  args.queries = query_.data();
+  args.out = attended_.data();
+  args.sequences = kv.sequences;
+  Attention(stream, args);
+  MatMul(stream, attended_.data(), rows, w.output, normed_.data());
+  Add(stream, hidden_.data(), normed_.data(),
+      int64_t{rows} * config_.hidden_size);
+  RunMlp(stream, w, rows);
+  return absl::OkStatus();
+}
+
+void Decoder::RunMlp(Stream& stream, const LayerWeights& w, int32_t rows) {
+  RmsNorm(stream, hidden_.data(), Floats(w.post_norm), config_.rms_norm_epsilon,
+          rows, config_.hidden_size, normed_.data());
+  MatMul(stream, normed_.data(), rows, w.gate, gate_.data());
+  MatMul(stream, normed_.data(), rows, w.up, up_.data());
+  SiluMultiply(stream, gate_.data(), up_.data(),
+               int64_t{rows} * config_.intermediate_size, gate_.data());
+  MatMul(stream, gate_.data(), rows, w.down, normed_.data());
+  Add(stream, hidden_.data(), normed_.data(),
+      int64_t{rows} * config_.hidden_size);
+}
+
+void Decoder::ComputeLogits(Stream& stream, const DecoderInput& input,
+                            std::vector<float>& logits) {
+  const auto rows = static_cast<int32_t>(input.logit_rows.size());
+  const auto width = static_cast<size_t>(config_.hidden_size);
+  logits.resize(static_cast<size_t>(rows) *
+                static_cast<size_t>(config_.vocab_size));
+  if (rows == 0) return;
+  // `normed_` is free here: gather the wanted rows into it, norm in place.
+  std::vector<CopyPiece> pieces;
+  for (int32_t i = 0; i < rows; ++i) {
+    const auto row =
+        static_cast<size_t>(input.logit_rows[static_cast<size_t>(i)]);
+    pieces.push_back({normed_.data() + static_cast<size_t>(i) * width,
+                      hidden_.data() + row * width, width * sizeof(float)});
+  }
+  CopyPieces(stream, pieces);
+  RmsNorm(stream, normed_.data(), Floats(weights_->final_norm),
+          config_.rms_norm_epsilon, rows, config_.hidden_size, normed_.data());
+  MatMul(stream, normed_.data(), rows, weights_->logits, logits_.data());
+  stream.Copy(logits.data(), logits_.data(), logits.size() * sizeof(float));
+}
+
+}  // namespace farkv

@@ -1,0 +1,85 @@
+// The forward pass of a decoder-only transformer over new rows of any number
+// of sequences. A row's bits depend on that row and its sequence's KV rows
+// only, never on the company in the batch (DESIGN 5.1).
+//
+// Goals: one code for prefill and decode; the KV cache stays behind a
+// callback. Non-goals: sampling, scheduling.
+//
+// Thread-compatible: one thread calls Step.
+#ifndef FARKV_GPU_WORKER_MODEL_DECODER_H_
+#define FARKV_GPU_WORKER_MODEL_DECODER_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gpu_worker/model/model_config.h"
+#include "gpu_worker/model/weights.h"
+#include "kernels/attention.h"
+#include "kernels/elementwise.h"
+#include "kernels/stream.h"
+
+namespace farkv {
+
+// Where a layer's new rows go and what its attention reads; borrowed until the
+// next call or until the stream is synchronised, whichever is later.
+struct LayerKv {
+  std::span<const RowTarget> targets;            // one per row
+  std::span<const AttentionSequence> sequences;  // cover all rows in order
+};
+using LayerKvSource = absl::FunctionRef<absl::StatusOr<LayerKv>(int layer)>;
+
+struct DecoderInput {
+  std::span<const int32_t> tokens;     // one per row, range-checked
+  std::span<const int64_t> positions;  // absolute, one per row
+  // Rows whose logits are wanted, ascending.
+  std::span<const int32_t> logit_rows;
+};
+
+class Decoder {
+ public:
+  // `weights` must outlive the decoder. `max_rows` bounds the rows of a step.
+  static absl::StatusOr<Decoder> Create(const ModelConfig& config,
+                                        const ModelWeights& weights,
+                                        DType kv_dtype, int32_t max_rows,
+                                        Device& device);
+
+  // Runs all layers and waits for the stream. `logits` becomes
+  // [logit_rows][vocab_size], host memory. Errors are those of `source`.
+  absl::Status Step(Stream& stream, const DecoderInput& input,
+                    LayerKvSource source, std::vector<float>& logits);
+
+  int32_t max_rows() const { return max_rows_; }
+
+ private:
+  Decoder(const ModelConfig& config, const ModelWeights& weights,
+          DType kv_dtype, int32_t max_rows);
+  absl::Status AllocateScratch(Device& device);
+  absl::Status RunLayer(Stream& stream, int layer, const DecoderInput& input,
+                        LayerKvSource source);
+  void ProjectHeads(Stream& stream, int layer, const DecoderInput& input);
+  void RunMlp(Stream& stream, const LayerWeights& weights, int32_t rows);
+  void ComputeLogits(Stream& stream, const DecoderInput& input,
+                     std::vector<float>& logits);
+
+  ModelConfig config_;
+  const ModelWeights* weights_;
+  KvGeometry geometry_;
+  int32_t max_rows_;
+  std::vector<double> frequencies_;
+
+  // Activations, f32 device memory, [max_rows][width].
+  struct Scratch {
+    DeviceBuffer buffer;
+    float* data() const { return reinterpret_cast<float*>(buffer.data()); }
+  };
+  Scratch hidden_, normed_, query_, key_, value_, attended_, gate_, up_,
+      logits_;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_MODEL_DECODER_H_
