@@ -1,0 +1,18 @@
+// The share of T0 that a sequence is promised when it is admitted. DESIGN 13:
+// planned beta part + tail + two intervals; the whole context without nodes.
+// Pure.
+#ifndef FARKV_GPU_WORKER_TIERING_ADMISSION_H_
+#define FARKV_GPU_WORKER_TIERING_ADMISSION_H_
+
+#include <cstdint>
+
+#include "gpu_worker/tiering/kv_cache.h"
+
+namespace farkv {
+
+// Line sets of spec.placement.granularity positions.
+int64_t ShareInSets(const SequenceSpec& spec, bool has_nodes);
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TIERING_ADMISSION_H_

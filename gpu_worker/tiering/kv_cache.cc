@@ -1,0 +1,260 @@
+#include "gpu_worker/tiering/kv_cache.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/parse.h"
+#include "common/base/status_macros.h"
+#include "gpu_worker/tiering/admission.h"
+#include "gpu_worker/tiering/sequence.h"
+#include "gpu_worker/tiering/step.h"
+#include "gpu_worker/tiering/t0_lines.h"
+
+namespace farkv {
+
+struct KvCache::Impl {
+  Impl(const TieringOptions& tiering_options, const KvGeometry& kv_geometry,
+       T0Lines t0_lines)
+      : options(tiering_options),
+        geometry(kv_geometry),
+        lines(std::move(t0_lines)),
+        step(kv_geometry) {}
+
+  Sequence* Find(SequenceId id) {
+    auto it = sequences.find(id);
+    return it == sequences.end() ? nullptr : it->second.get();
+  }
+  absl::Status CheckSpec(const SequenceSpec& spec) const;
+  absl::StatusOr<SequenceId> Open(const SequenceSpec& spec);
+  absl::Status CheckRows(std::span<const StepRows> rows);
+  absl::Status Begin(std::span<const StepRows> rows, Stream& on);
+  absl::StatusOr<LayerView> PrepareLayer(int layer);
+
+  TieringOptions options;
+  KvGeometry geometry;
+  T0Lines lines;
+  Step step;
+  Stream* stream = nullptr;  // of the step
+  uint64_t last_sequence_id = 0;
+  absl::flat_hash_map<SequenceId, std::unique_ptr<Sequence>> sequences;
+};
+
+absl::Status KvCache::Impl::CheckSpec(const SequenceSpec& spec) const {
+  if (spec.prompt_tokens < 1 || spec.max_tokens < spec.prompt_tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sequence ", spec.request_id, ": prompt_tokens is ",
+                     spec.prompt_tokens, " and max_tokens ", spec.max_tokens,
+                     "; need 1 <= prompt_tokens <= max_tokens"));
+  }
+  if (spec.placement.granularity != options.granularity) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "sequence ", spec.request_id, ": granularity is ",
+        spec.placement.granularity, ", the worker's is ", options.granularity));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SequenceId> KvCache::Impl::Open(const SequenceSpec& spec) {
+  FARKV_RETURN_IF_ERROR(CheckSpec(spec));
+  const int64_t share =
+      ShareInSets(spec, /*has_nodes=*/!options.memory_nodes.empty());
+  const auto bytes = [&](int64_t sets) {
+    return FormatBytes(static_cast<uint64_t>(sets) * lines.set_bytes());
+  };
+  if (share > lines.num_sets()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sequence ", spec.request_id, " of ", spec.max_tokens,
+                     " tokens needs ", bytes(share),
+                     " of T0, but --t0-bytes gives ", bytes(lines.num_sets())));
+  }
+  if (!lines.TryReserve(share)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("sequence ", spec.request_id, " of ", spec.max_tokens,
+                     " tokens needs ", bytes(share), " of T0; ",
+                     bytes(lines.num_sets() - lines.reserved_sets()), " of ",
+                     bytes(lines.num_sets()), " are not promised to others"));
+  }
+  const SequenceId id{++last_sequence_id};
+  sequences[id] = std::make_unique<Sequence>(id, spec, share, geometry,
+                                             options.granularity);
+  return id;
+}
+
+absl::Status KvCache::Impl::CheckRows(std::span<const StepRows> rows) {
+  if (step.active()) {
+    return absl::FailedPreconditionError(
+        "Begin: the last step was neither committed nor discarded");
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Sequence* sequence = Find(rows[i].sequence);
+    if (sequence == nullptr) {
+      return absl::NotFoundError(
+          absl::StrCat("Begin: no open sequence ", rows[i].sequence.value));
+    }
+    const int64_t end = sequence->table.num_tokens() + rows[i].num_rows;
+    if (rows[i].num_rows < 1 || end > sequence->spec.max_tokens) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("Begin: sequence ", sequence->spec.request_id, " has ",
+                       sequence->table.num_tokens(), " tokens and asks for ",
+                       rows[i].num_rows, " more; max_tokens is ",
+                       sequence->spec.max_tokens));
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (rows[j].sequence != rows[i].sequence) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("Begin: sequence ", sequence->spec.request_id,
+                       " is named twice in one step"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status KvCache::Impl::Begin(std::span<const StepRows> rows, Stream& on) {
+  FARKV_RETURN_IF_ERROR(CheckRows(rows));
+  int64_t needed = 0;
+  for (const StepRows& row : rows) {
+    needed += Find(row.sequence)->table.SetsFor(row.num_rows);
+  }
+  if (needed > lines.free_sets()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("T0 is full: the step needs ", needed, " line sets of ",
+                     FormatBytes(lines.set_bytes()), ", ", lines.free_sets(),
+                     " of ", lines.num_sets(), " are free"));
+  }
+  stream = &on;
+  step.Start();
+  for (const StepRows& row : rows) {
+    step.AddPart(*Find(row.sequence), row.num_rows, lines);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LayerView> KvCache::Impl::PrepareLayer(int layer) {
+  if (!step.active()) {
+    return absl::FailedPreconditionError("PrepareLayer: no step was begun");
+  }
+  if (layer < 0 || layer >= geometry.num_layers) {
+    return absl::InvalidArgumentError(absl::StrCat("PrepareLayer: layer is ",
+                                                   layer, ", the model has ",
+                                                   geometry.num_layers));
+  }
+  return step.Layer(layer, lines, {});
+}
+
+KvCache::KvCache(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+KvCache::~KvCache() = default;
+
+absl::StatusOr<std::unique_ptr<KvCache>> KvCache::Create(
+    const TieringOptions& options, const KvGeometry& geometry,
+    int num_query_heads, Device& device) {
+  FARKV_RETURN_IF_ERROR(options.Validate());
+  FARKV_RETURN_IF_ERROR(geometry.Validate());
+  if (num_query_heads < 1 || num_query_heads % geometry.num_kv_heads != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_query_heads is ", num_query_heads,
+                     ", must be a positive multiple of the KV heads, ",
+                     geometry.num_kv_heads));
+  }
+  FARKV_ASSIGN_OR_RETURN(
+      T0Lines lines,
+      T0Lines::Create(device, geometry, options.granularity, options.t0_bytes));
+  return std::unique_ptr<KvCache>(
+      new KvCache(std::make_unique<Impl>(options, geometry, std::move(lines))));
+}
+
+absl::StatusOr<SequenceId> KvCache::Open(const SequenceSpec& spec) {
+  return impl_->Open(spec);
+}
+
+void KvCache::Close(SequenceId id) {
+  Sequence* sequence = impl_->Find(id);
+  if (sequence == nullptr) return;
+  sequence->table.Clear(impl_->lines);
+  impl_->lines.Release(sequence->share_sets);
+  impl_->sequences.erase(id);
+}
+
+absl::Status KvCache::Begin(std::span<const StepRows> rows, Stream& stream) {
+  return impl_->Begin(rows, stream);
+}
+
+absl::StatusOr<LayerView> KvCache::PrepareLayer(int layer) {
+  return impl_->PrepareLayer(layer);
+}
+
+absl::Status KvCache::Commit() {
+  if (!impl_->step.active()) {
+    return absl::FailedPreconditionError("Commit: no step was begun");
+  }
+  impl_->step.Commit();
+  return absl::OkStatus();
+}
+
+void KvCache::Discard() {
+  if (!impl_->step.active()) return;
+  impl_->stream->Synchronize();
+  impl_->step.Discard(impl_->lines);
+}
+
+void KvCache::Park(SequenceId) {}
+
+SequenceTierStats KvCache::Stats(SequenceId id) const {
+  const Sequence* sequence = impl_->Find(id);
+  if (sequence == nullptr) return {};
+  SequenceTierStats stats = sequence->stats;
+  for (int i = 0; i < sequence->table.num_pages(); ++i) {
+    const Page& page = sequence->table.page(i);
+    stats.t0_tokens += std::popcount(page.written & page.resident);
+    stats.t1_tokens += std::popcount(page.cold());
+  }
+  return stats;
+}
+
+std::vector<PageTierMap> KvCache::TierMap(SequenceId id) const {
+  std::vector<PageTierMap> map;
+  const Sequence* sequence = impl_->Find(id);
+  if (sequence == nullptr) return map;
+  for (int i = 0; i < sequence->table.num_pages(); ++i) {
+    const Page& page = sequence->table.page(i);
+    PageTierMap entry;
+    entry.page_index = i;
+    entry.stored = page.state == StoreState::kStored;
+    for (int slot = 0; slot < std::popcount(page.written); ++slot) {
+      const bool resident = (page.resident >> slot & 1) != 0;
+      entry.tiers.push_back(resident ? Tier::kT0 : Tier::kT1);
+    }
+    map.push_back(std::move(entry));
+  }
+  return map;
+}
+
+std::vector<int64_t> KvCache::Scores(SequenceId id) const {
+  const Sequence* sequence = impl_->Find(id);
+  return sequence == nullptr ? std::vector<int64_t>() : sequence->scores;
+}
+
+T0Usage KvCache::t0_usage() const {
+  const T0Lines& lines = impl_->lines;
+  T0Usage usage;
+  usage.capacity_bytes =
+      static_cast<uint64_t>(lines.num_sets()) * lines.set_bytes();
+  usage.used_bytes =
+      static_cast<uint64_t>(lines.used_sets()) * lines.set_bytes();
+  usage.line_bytes = lines.line_bytes();
+  return usage;
+}
+
+std::vector<PeerStats> KvCache::Peers() const { return {}; }
+
+int64_t KvCache::num_tokens(SequenceId id) const {
+  const Sequence* sequence = impl_->Find(id);
+  return sequence == nullptr ? 0 : sequence->table.num_tokens();
+}
+
+absl::Status KvCache::Drain(absl::Duration) { return absl::OkStatus(); }
+
+}  // namespace farkv

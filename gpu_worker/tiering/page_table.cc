@@ -1,0 +1,87 @@
+#include "gpu_worker/tiering/page_table.h"
+
+#include <algorithm>
+
+namespace farkv {
+namespace {
+
+int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+int64_t PageTable::SetsFor(int num_rows) const {
+  return DivideUp(num_tokens_ + num_rows, granularity_) -
+         DivideUp(num_tokens_, granularity_);
+}
+
+void PageTable::SetWritten(Page& page, uint64_t written) {
+  page.written = written;
+  std::fill(page.live.begin(), page.live.end(), written);
+  page.version = ++last_version_;
+}
+
+void PageTable::Append(int num_rows, T0Lines& lines) {
+  const int64_t end = num_tokens_ + num_rows;
+  while (num_tokens_ < end) {
+    const auto index = static_cast<int32_t>(num_tokens_ / kPageTokens);
+    const int first = static_cast<int>(num_tokens_ % kPageTokens);
+    if (index == num_pages()) {
+      auto fresh = std::make_unique<Page>();
+      fresh->index = index;
+      fresh->lines.assign(static_cast<size_t>(kPageTokens / granularity_),
+                          kNoLineSet);
+      fresh->live.assign(static_cast<size_t>(geometry_.num_layers) *
+                             static_cast<size_t>(geometry_.num_kv_heads),
+                         0);
+      pages_.push_back(std::move(fresh));
+    }
+    Page& last = page(index);
+    const int count = static_cast<int>(
+        std::min<int64_t>(kPageTokens - first, end - num_tokens_));
+    for (int slot = first; slot < first + count; ++slot) {
+      if ((last.resident >> slot & 1) == 0) Adopt(last, slot, lines.Allocate());
+    }
+    SetWritten(last, last.written | SlotMask(first, count));
+    num_tokens_ += count;
+  }
+}
+
+void PageTable::Truncate(int64_t num_tokens, T0Lines& lines) {
+  const auto keep_pages = DivideUp(num_tokens, kPageTokens);
+  for (int64_t i = keep_pages; i < num_pages(); ++i) {
+    Page& gone = page(static_cast<int>(i));
+    for (int slot = 0; slot < kPageTokens; slot += granularity_) {
+      Drop(gone, slot, lines);
+    }
+  }
+  pages_.resize(static_cast<size_t>(keep_pages));
+  num_tokens_ = num_tokens;
+  const int rest = static_cast<int>(num_tokens % kPageTokens);
+  if (rest == 0) return;
+  Page& last = page(static_cast<int>(keep_pages - 1));
+  SetWritten(last, SlotMask(0, rest));
+  for (int slot = 0; slot < kPageTokens; slot += granularity_) {
+    if (slot >= rest) Drop(last, slot, lines);
+  }
+}
+
+void PageTable::Drop(Page& page, int slot, T0Lines& lines) {
+  LineSetId& set = page.lines[static_cast<size_t>(slot / granularity_)];
+  if (set == kNoLineSet) return;
+  lines.Free(set);
+  set = kNoLineSet;
+  page.resident &= ~GroupMask(slot);
+  --resident_sets_;
+  page.version = ++last_version_;
+}
+
+void PageTable::Adopt(Page& page, int slot, LineSetId set) {
+  page.lines[static_cast<size_t>(slot / granularity_)] = set;
+  page.resident |= GroupMask(slot);
+  ++resident_sets_;
+  page.version = ++last_version_;
+}
+
+void PageTable::Clear(T0Lines& lines) { Truncate(0, lines); }
+
+}  // namespace farkv

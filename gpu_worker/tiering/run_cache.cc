@@ -1,0 +1,91 @@
+#include "gpu_worker/tiering/run_cache.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace farkv {
+namespace {
+
+// Rows of a block whose slots are `slots`, from the row of `slot` on.
+Run MakeRun(const KvGeometry& geometry, const std::byte* block, uint64_t slots,
+            int slot, int length, RunSource source) {
+  const auto block_rows = static_cast<size_t>(std::popcount(slots));
+  const auto row =
+      static_cast<size_t>(std::popcount(slots & SlotMask(0, slot)));
+  Run run;
+  run.keys = block + geometry.KeyOffset(block_rows, 0, row);
+  run.values = block + geometry.ValueOffset(block_rows, 0, row);
+  run.head_stride = geometry.HeadStride(block_rows);
+  run.first_slot = static_cast<uint8_t>(slot);
+  run.length = static_cast<uint8_t>(length);
+  run.source = source;
+  return run;
+}
+
+}  // namespace
+
+RunCache::RunCache(const KvGeometry& geometry)
+    : geometry_(geometry), layers_(static_cast<size_t>(geometry.num_layers)) {}
+
+std::span<const PageRuns> RunCache::Update(int layer, const PageTable& table,
+                                           const T0Lines& lines,
+                                           std::span<const ColdBlock> cold) {
+  Layer& cached = layers_[static_cast<size_t>(layer)];
+  const auto num_pages = static_cast<size_t>(table.num_pages());
+  cached.built.resize(num_pages);
+  cached.pages.resize(num_pages);
+  auto next_cold = cold.begin();
+  for (size_t i = 0; i < num_pages; ++i) {
+    const Page& page = table.page(static_cast<int>(i));
+    const ColdBlock* block = nullptr;
+    if (next_cold != cold.end() && next_cold->page_index == page.index) {
+      block = &*next_cold++;
+    }
+    BuiltPage& built = cached.built[i];
+    const std::byte* cold_rows = block == nullptr ? nullptr : block->rows;
+    // Versions start at 1, so a page that was never built differs.
+    if (built.version == page.version && built.cold_rows == cold_rows &&
+        cached.pages[i].live != nullptr) {
+      continue;
+    }
+    built.version = page.version;
+    built.cold_rows = cold_rows;
+    built.runs.clear();
+    Build(layer, page, lines, block, built.runs);
+    cached.pages[i] = {
+        page.index, page.layer_live(layer, geometry_.num_kv_heads), built.runs};
+  }
+  return cached.pages;
+}
+
+void RunCache::Build(int layer, const Page& page, const T0Lines& lines,
+                     const ColdBlock* cold, std::vector<Run>& runs) const {
+  const int g = lines.granularity();
+  const uint64_t cold_slots = page.cold();
+  for (int slot = 0; slot < kPageTokens;) {
+    const uint64_t here = uint64_t{1} << slot;
+    if ((page.written & here) == 0) {
+      ++slot;
+      continue;
+    }
+    if ((page.resident & here) != 0) {
+      const int group = slot / g;
+      const int left = (group + 1) * g - slot;
+      const int length = std::min(left, std::countr_one(page.written >> slot));
+      const std::byte* line =
+          lines.Line(layer, page.lines[static_cast<size_t>(group)]);
+      runs.push_back(MakeRun(geometry_, line, SlotMask(group * g, g), slot,
+                             length, RunSource::kT0Line));
+      slot += length;
+    } else {
+      const int length = std::countr_one(cold_slots >> slot);
+      if (cold != nullptr) {
+        runs.push_back(MakeRun(geometry_, cold->rows, cold->slots, slot, length,
+                               cold->source));
+      }
+      slot += length;
+    }
+  }
+}
+
+}  // namespace farkv

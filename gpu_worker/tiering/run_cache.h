@@ -1,0 +1,62 @@
+// Turns the page table of one sequence into the runs that attention reads,
+// and keeps them between steps: only pages that changed are built again.
+//
+// Every written slot is covered exactly once: by its T0 line while its group
+// is resident, else by a cold block (a staging piece or a mapped page).
+// Thread-compatible.
+#ifndef FARKV_GPU_WORKER_TIERING_RUN_CACHE_H_
+#define FARKV_GPU_WORKER_TIERING_RUN_CACHE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/layout/kv_geometry.h"
+#include "gpu_worker/tiering/page_table.h"
+#include "gpu_worker/tiering/t0_lines.h"
+#include "kernels/attention.h"
+
+namespace farkv {
+
+// Rows of one page and layer outside T0: a block of kv_geometry.h with one row
+// for each bit of `slots`, in slot order, for every KV head.
+struct ColdBlock {
+  int32_t page_index = 0;
+  uint64_t slots = 0;
+  const std::byte* rows = nullptr;
+  RunSource source = RunSource::kStaging;
+};
+
+class RunCache {
+ public:
+  explicit RunCache(const KvGeometry& geometry);
+
+  // The pages of `layer` as they are now. `cold` holds the blocks of every
+  // page with cold slots, ascending, and is borrowed as long as the result:
+  // until the next Update of the same layer or any change of `table`.
+  std::span<const PageRuns> Update(int layer, const PageTable& table,
+                                   const T0Lines& lines,
+                                   std::span<const ColdBlock> cold);
+
+ private:
+  struct BuiltPage {
+    uint64_t version = 0;
+    const std::byte* cold_rows = nullptr;
+    std::vector<Run> runs;
+  };
+  struct Layer {
+    std::vector<BuiltPage> built;
+    std::vector<PageRuns> pages;
+  };
+
+  void Build(int layer, const Page& page, const T0Lines& lines,
+             const ColdBlock* cold, std::vector<Run>& runs) const;
+
+  KvGeometry geometry_;
+  std::vector<Layer> layers_;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TIERING_RUN_CACHE_H_

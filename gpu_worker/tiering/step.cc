@@ -1,0 +1,81 @@
+#include "gpu_worker/tiering/step.h"
+
+namespace farkv {
+
+Step::Step(const KvGeometry& geometry)
+    : geometry_(geometry), layers_(static_cast<size_t>(geometry.num_layers)) {}
+
+void Step::Start() {
+  active_ = true;
+  num_parts_ = 0;
+}
+
+void Step::AddPart(Sequence& sequence, int32_t num_rows, T0Lines& lines) {
+  if (num_parts_ == parts_.size()) parts_.emplace_back();
+  StepPart& part = parts_[num_parts_++];
+  part.sequence = &sequence;
+  part.num_rows = num_rows;
+  part.first_position = sequence.table.num_tokens();
+  sequence.table.Append(num_rows, lines);
+  sequence.NotePeak(lines);
+  part.score_deltas.assign(static_cast<size_t>(sequence.table.num_tokens()), 0);
+}
+
+void Step::AddTargets(int layer, const StepPart& part, const T0Lines& lines,
+                      std::vector<RowTarget>& targets) const {
+  const PageTable& table = part.sequence->table;
+  const auto g = static_cast<size_t>(lines.granularity());
+  for (int64_t position = part.first_position;
+       position < part.first_position + part.num_rows; ++position) {
+    const Page& page = table.page(static_cast<int>(position / kPageTokens));
+    const auto slot = static_cast<size_t>(position % kPageTokens);
+    std::byte* line = lines.Line(layer, page.lines[slot / g]);
+    targets.push_back({line + geometry_.KeyOffset(g, 0, slot % g),
+                       line + geometry_.ValueOffset(g, 0, slot % g),
+                       geometry_.HeadStride(g)});
+  }
+}
+
+LayerView Step::Layer(int layer, const T0Lines& lines,
+                      std::span<const std::vector<ColdBlock>> cold) {
+  LayerBuffers& buffers = layers_[static_cast<size_t>(layer)];
+  buffers.targets.clear();
+  buffers.sequences.clear();
+  int32_t first_row = 0;
+  for (size_t i = 0; i < num_parts_; ++i) {
+    StepPart& part = parts_[i];
+    AddTargets(layer, part, lines, buffers.targets);
+    std::span<const ColdBlock> blocks;
+    if (i < cold.size()) blocks = cold[i];
+    AttentionSequence view;
+    view.first_row = first_row;
+    view.num_rows = part.num_rows;
+    view.first_position = part.first_position;
+    view.pages =
+        part.sequence->runs.Update(layer, part.sequence->table, lines, blocks);
+    view.scores = part.score_deltas;
+    buffers.sequences.push_back(view);
+    first_row += part.num_rows;
+  }
+  return {buffers.targets, buffers.sequences};
+}
+
+void Step::Commit() {
+  for (StepPart& part : parts()) {
+    std::vector<int64_t>& scores = part.sequence->scores;
+    scores.resize(part.score_deltas.size(), 0);
+    for (size_t i = 0; i < scores.size(); ++i) {
+      scores[i] += part.score_deltas[i];
+    }
+  }
+  active_ = false;
+}
+
+void Step::Discard(T0Lines& lines) {
+  for (StepPart& part : parts()) {
+    part.sequence->table.Truncate(part.first_position, lines);
+  }
+  active_ = false;
+}
+
+}  // namespace farkv

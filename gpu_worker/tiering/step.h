@@ -1,0 +1,69 @@
+// One forward pass over some sequences: the rows it adds, what each layer
+// needs, and the scores it collects. Nothing of a step is visible in its
+// sequences' scores before Commit, and Discard removes its rows again.
+//
+// Buffers handed out stay in place until the step ends. Thread-compatible.
+#ifndef FARKV_GPU_WORKER_TIERING_STEP_H_
+#define FARKV_GPU_WORKER_TIERING_STEP_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/layout/kv_geometry.h"
+#include "gpu_worker/tiering/kv_cache.h"
+#include "gpu_worker/tiering/sequence.h"
+#include "gpu_worker/tiering/t0_lines.h"
+
+namespace farkv {
+
+// One sequence's part of a step.
+struct StepPart {
+  Sequence* sequence = nullptr;
+  int32_t num_rows = 0;
+  int64_t first_position = 0;         // tokens before the step
+  std::vector<int64_t> score_deltas;  // per position, the step's own
+};
+
+class Step {
+ public:
+  explicit Step(const KvGeometry& geometry);
+
+  bool active() const { return active_; }
+  std::span<StepPart> parts() { return {parts_.data(), num_parts_}; }
+
+  // Starts a step. Part by part: AddPart appends the rows to the sequence,
+  // whose line sets must be free.
+  void Start();
+  void AddPart(Sequence& sequence, int32_t num_rows, T0Lines& lines);
+
+  // Views of `layer`; `cold[i]` holds the cold blocks of part i (empty when
+  // nothing of the whole step is cold).
+  LayerView Layer(int layer, const T0Lines& lines,
+                  std::span<const std::vector<ColdBlock>> cold);
+
+  // Adds the scores; ends the step.
+  void Commit();
+  // Takes the rows away again; ends the step.
+  void Discard(T0Lines& lines);
+
+ private:
+  struct LayerBuffers {
+    std::vector<RowTarget> targets;
+    std::vector<AttentionSequence> sequences;
+  };
+
+  void AddTargets(int layer, const StepPart& part, const T0Lines& lines,
+                  std::vector<RowTarget>& targets) const;
+
+  KvGeometry geometry_;
+  bool active_ = false;
+  // The first num_parts_ are the step's; the others keep their storage.
+  std::vector<StepPart> parts_;
+  size_t num_parts_ = 0;
+  std::vector<LayerBuffers> layers_;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TIERING_STEP_H_

@@ -1,0 +1,85 @@
+#include "gpu_worker/tiering/tiering_options.h"
+
+#include <bit>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/layout/kv_geometry.h"
+
+namespace farkv {
+namespace {
+
+template <typename T>
+absl::Status CheckRange(const char* flag, T value, T low, T high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag, " is ", value, ", must lie in [", low, ", ", high, "]"));
+}
+
+absl::Status CheckDuration(const char* flag, absl::Duration value,
+                           absl::Duration low, absl::Duration high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag, " is ", absl::FormatDuration(value), ", must lie in [",
+      absl::FormatDuration(low), ", ", absl::FormatDuration(high), "]"));
+}
+
+absl::Status CheckStripe(int tokens) {
+  FARKV_RETURN_IF_ERROR(
+      CheckRange("--stripe", tokens, kPageTokens, kPageTokens << 20));
+  if (std::has_single_bit(static_cast<unsigned>(tokens))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--stripe is ", tokens, ", must be 64 times a power of two"));
+}
+
+absl::Status CheckTimes(const TieringOptions& options) {
+  const absl::Duration day = absl::Hours(24);
+  FARKV_RETURN_IF_ERROR(
+      CheckDuration("--lease", options.lease, absl::Seconds(1), day));
+  FARKV_RETURN_IF_ERROR(CheckDuration("--heartbeat", options.heartbeat,
+                                      absl::Milliseconds(1), day));
+  FARKV_RETURN_IF_ERROR(CheckDuration("rpc_timeout", options.rpc_timeout,
+                                      absl::Milliseconds(1), day));
+  FARKV_RETURN_IF_ERROR(CheckDuration("fetch_timeout", options.fetch_timeout,
+                                      absl::Milliseconds(1), day));
+  if (options.heartbeat > options.lease / 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--heartbeat is ", absl::FormatDuration(options.heartbeat),
+                     ", must be at most half of --lease, ",
+                     absl::FormatDuration(options.lease)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status TieringOptions::Validate() const {
+  if (granularity != 64 && granularity != 16 && granularity != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--granularity is ", granularity, ", must be 64, 16 or 1"));
+  }
+  if (cold == ColdMode::kPushdown) {
+    return absl::UnimplementedError(
+        "--cold=pushdown is not available in this version; use auto, map or "
+        "prefetch");
+  }
+  if (cold == ColdMode::kMap && map_dir.empty()) {
+    return absl::InvalidArgumentError(
+        "--cold=map needs --map-dir, which is empty");
+  }
+  FARKV_RETURN_IF_ERROR(CheckStripe(stripe_tokens));
+  FARKV_RETURN_IF_ERROR(CheckTimes(*this));
+  FARKV_RETURN_IF_ERROR(
+      CheckRange("prefetch_layers", prefetch_layers, 1, 1024));
+  FARKV_RETURN_IF_ERROR(CheckRange("staging_bytes", staging_bytes,
+                                   uint64_t{1} << 20,
+                                   std::numeric_limits<uint64_t>::max()));
+  return CheckRange("--t0-bytes", t0_bytes, uint64_t{1},
+                    std::numeric_limits<uint64_t>::max());
+}
+
+}  // namespace farkv
