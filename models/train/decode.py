@@ -32,9 +32,11 @@ class Decoder:
     def _attend(self, index, attention, x):
         c, r = self.config, self.rounding
         batch, length, _ = x.shape
-        cos, sin = (t[self.position:self.position + length, None] for t in self.rope)
-        q, k, v = (p(x).view(batch, length, -1, c.head_dim)
-                   for p in (attention.q_proj, attention.k_proj, attention.v_proj))
+        end = self.position + length
+        cos, sin = (t[self.position:end, None] for t in self.rope)
+        q, k, v = (
+            project(x).view(batch, length, -1, c.head_dim) for project in
+            (attention.q_proj, attention.k_proj, attention.v_proj))
         q = rotate(attention.q_norm(q), cos, sin)
         k = rotate(attention.k_norm(k), cos, sin)
         k, v = r(k).transpose(1, 2), r(v).transpose(1, 2)
@@ -56,8 +58,10 @@ class Decoder:
         r = self.rounding
         x = self.model.embed_tokens(ids)
         for i, layer in enumerate(self.model.layers):
-            x = x + self._attend(i, layer.self_attn, r(layer.input_layernorm(x)))
-            x = x + self._feed_forward(layer.mlp, r(layer.post_attention_layernorm(x)))
+            normed = r(layer.input_layernorm(x))
+            x = x + self._attend(i, layer.self_attn, normed)
+            normed = r(layer.post_attention_layernorm(x))
+            x = x + self._feed_forward(layer.mlp, normed)
         self.position += ids.shape[1]
         return F.linear(r(self.model.norm(x)), self.model.embed_tokens.weight)
 

@@ -25,7 +25,8 @@ def by_length(programs):
     groups = collections.defaultdict(list)
     for program in programs:
         prompt = [task.BOS] + task.encode(program["prompt"])
-        groups[len(prompt), len(program["completion"])].append((prompt, program))
+        key = len(prompt), len(program["completion"])
+        groups[key].append((prompt, program))
     return groups
 
 
@@ -56,7 +57,8 @@ def main():
     options = parser.parse_args()
     model = load_exported(options.model)
     for name in ("heldout.jsonl", "heldout_short.jsonl"):
-        programs = read_programs(os.path.join(options.model, name))[:options.limit]
+        programs = read_programs(os.path.join(options.model, name))
+        programs = programs[:options.limit]
         for label, rounding in (("f32", exact), ("bf16 operands", to_bf16)):
             answers, traces = score(model, programs, rounding)
             print(f"{name} {label}: {answers}/{len(programs)} answers, "

@@ -13,6 +13,7 @@ from model import Config, Reasoner
 
 HELDOUT = (("heldout.jsonl", 200, 44), ("heldout_short.jsonl", 50, 20))
 GOLDEN_TOKENS = 64
+WEIGHTS = "model.safetensors"
 
 
 def write_safetensors(path, tensors):
@@ -47,7 +48,8 @@ def read_safetensors(path):
 
 def load_exported(folder):
     model = Reasoner()
-    model.load_state_dict(read_safetensors(os.path.join(folder, "model.safetensors")))
+    tensors = read_safetensors(os.path.join(folder, WEIGHTS))
+    model.load_state_dict(tensors)
     return model.eval()
 
 
@@ -92,8 +94,9 @@ def write_heldout(folder):
     """The programs depend on nothing but their stream, so they never change."""
     for stream_seed, (name, count, num_definitions) in enumerate(HELDOUT):
         rng = task.rng_for(task.HELDOUT_STREAM, stream_seed)
+        programs = task.generate_mixed(rng, count, num_definitions)
         with open(os.path.join(folder, name), "w") as file:
-            for prompt, completion in task.generate_mixed(rng, count, num_definitions):
+            for prompt, completion in programs:
                 text = task.decode(completion)
                 line = {"prompt": task.decode(prompt), "completion": text,
                         "answer": text[-1]}
@@ -110,7 +113,8 @@ def write_golden(folder, model):
     positions = [0, 10, last // 2, last - 1, last]
     write_json(os.path.join(folder, "golden.json"), {
         "ids": prompt, "positions": positions,
-        "logits": [[round(v, 6) for v in logits[p].tolist()] for p in positions],
+        "logits": [[round(v, 6) for v in logits[p].tolist()]
+                   for p in positions],
         "greedy_ids": generate_greedy(model, ids, GOLDEN_TOKENS)[0].tolist(),
         "expected_ids": completion[:GOLDEN_TOKENS]})
 
@@ -122,9 +126,10 @@ def main():
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)
     state = torch.load(options.checkpoint, map_location="cpu")["model"]
-    write_safetensors(os.path.join(options.folder, "model.safetensors"), state)
-    write_json(os.path.join(options.folder, "config.json"), model_config(Config()))
-    write_json(os.path.join(options.folder, "tokenizer.json"), tokenizer_config())
+    write_safetensors(os.path.join(options.folder, WEIGHTS), state)
+    for name, value in (("config.json", model_config(Config())),
+                        ("tokenizer.json", tokenizer_config())):
+        write_json(os.path.join(options.folder, name), value)
     write_heldout(options.folder)
     write_golden(options.folder, load_exported(options.folder))
 

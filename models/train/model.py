@@ -9,7 +9,8 @@ from torch.nn import functional as F
 
 from task import VOCAB_SIZE
 
-QUERY_CHUNK = 192  # skipping keys that lie after a chunk saves a third of the work
+# Skipping the keys that lie after a chunk saves a third of the work.
+QUERY_CHUNK = 192
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,9 @@ class Config:
 
 def rope_tables(config, device=None):
     half = config.head_dim // 2
-    inverse = config.rope_theta ** (-torch.arange(half, dtype=torch.float64) / half)
-    angles = torch.arange(config.max_positions, dtype=torch.float64)[:, None] * inverse
+    pairs = torch.arange(half, dtype=torch.float64)
+    positions = torch.arange(config.max_positions, dtype=torch.float64)
+    angles = positions[:, None] * config.rope_theta ** (-pairs / half)
     angles = torch.cat([angles, angles], dim=-1)
     return angles.cos().float().to(device), angles.sin().float().to(device)
 
@@ -53,7 +55,7 @@ def rotate(x, cos, sin):
 
 
 def causal_attention(q, k, v):
-    """q [B, KV, group, Tq, D], k and v [B, KV, T, D]; queries are the last Tq."""
+    """q [B, KV, group, Tq, D], k, v [B, KV, T, D]; queries are the last Tq."""
     batch, kv_heads, group, num_queries, dim = q.shape
     first = k.shape[2] - num_queries
     outputs = []
@@ -63,7 +65,8 @@ def causal_attention(q, k, v):
         rows = q[:, :, :, start:end].reshape(batch, kv_heads, -1, dim)
         scores = rows @ k[:, :, :keys].transpose(-1, -2)
         scores = scores.view(batch, kv_heads, group, end - start, keys)
-        mask = torch.full((end - start, keys), -math.inf).triu(first + start + 1)
+        mask = torch.full((end - start, keys), -math.inf)
+        mask = mask.triu(first + start + 1)
         weights = (scores + mask).softmax(-1).view(batch, kv_heads, -1, keys)
         chunk = weights @ v[:, :, :keys]
         outputs.append(chunk.view(batch, kv_heads, group, end - start, dim))
@@ -74,19 +77,21 @@ class Attention(nn.Module):
     def __init__(self, c):
         super().__init__()
         self.c = c
-        self.q_proj = nn.Linear(c.hidden_size, c.num_heads * c.head_dim, bias=False)
-        self.k_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=False)
-        self.v_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=False)
-        self.o_proj = nn.Linear(c.num_heads * c.head_dim, c.hidden_size, bias=False)
+        q_size, kv_size = c.num_heads * c.head_dim, c.num_kv_heads * c.head_dim
+        self.q_proj = nn.Linear(c.hidden_size, q_size, bias=False)
+        self.k_proj = nn.Linear(c.hidden_size, kv_size, bias=False)
+        self.v_proj = nn.Linear(c.hidden_size, kv_size, bias=False)
+        self.o_proj = nn.Linear(q_size, c.hidden_size, bias=False)
         self.q_norm = RmsNorm(c.head_dim, c.norm_eps)
         self.k_norm = RmsNorm(c.head_dim, c.norm_eps)
 
     def forward(self, x, cos, sin, skip):
         c, (batch, length, _) = self.c, x.shape
-        q = self.q_proj(x[:, skip:]).view(batch, length - skip, c.num_heads, c.head_dim)
-        k = self.k_proj(x).view(batch, length, c.num_kv_heads, c.head_dim)
-        v = self.v_proj(x).view(batch, length, c.num_kv_heads, c.head_dim)
-        q = rotate(self.q_norm(q) * c.head_dim ** -0.5, cos[skip:, None], sin[skip:, None])
+        q = self.q_proj(x[:, skip:]).view(batch, length - skip, -1, c.head_dim)
+        k = self.k_proj(x).view(batch, length, -1, c.head_dim)
+        v = self.v_proj(x).view(batch, length, -1, c.head_dim)
+        q = self.q_norm(q) * c.head_dim ** -0.5
+        q = rotate(q, cos[skip:, None], sin[skip:, None])
         k = rotate(self.k_norm(k), cos[:, None], sin[:, None])
         q = q.transpose(1, 2).unflatten(1, (c.num_kv_heads, -1))
         out = causal_attention(q, k.transpose(1, 2), v.transpose(1, 2))

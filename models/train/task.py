@@ -52,7 +52,7 @@ def _evaluate(constants, left, right, operators):
 
 
 def _columns(batch, *columns):
-    """Stacks per-item token columns (arrays or one fixed id) into token runs."""
+    """Stacks token columns (arrays or one fixed id) into runs per item."""
     shape = next(c.shape for c in columns if isinstance(c, np.ndarray))
     full = [np.broadcast_to(c, shape) for c in columns]
     return np.stack(full, axis=-1).reshape(batch, -1)

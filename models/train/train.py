@@ -15,11 +15,12 @@ from torch.nn import functional as F
 
 import task
 from model import Reasoner
+from optimizer import Optimizer
 
 TOKENS_PER_STEP = 6144
-PEAK_LR, WARMUP_STEPS, DECAY_START = 3e-3, 100, 0.6
+WARMUP_STEPS, DECAY_START = 100, 0.6
 FIRST_S, LAST_S, GROW_AT, ACCURACY_WINDOW = 3, 44, 0.985, 10
-SAVE_SECONDS = 90
+SAVE_SECONDS, LOG_STEPS = 90, 25
 
 
 def keep_freed_memory():
@@ -30,20 +31,13 @@ def keep_freed_memory():
     libc.mallopt(m_trim_threshold, 2**31 - 1)
 
 
-def make_optimizer(model):
-    decayed = [p for p in model.parameters() if p.dim() >= 2]
-    norms = [p for p in model.parameters() if p.dim() < 2]
-    groups = [{"params": decayed, "weight_decay": 0.05},
-              {"params": norms, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=PEAK_LR, betas=(0.9, 0.98))
-
-
-def learning_rate(step, done):
+def rate_share(step, done):
+    """Share of the peak learning rate, `done` being the share of the budget."""
     warm = min(1.0, (step + 1) / WARMUP_STEPS)
     if done < DECAY_START:
-        return PEAK_LR * warm
+        return warm
     rest = min(1.0, (done - DECAY_START) / (1 - DECAY_START))
-    return PEAK_LR * warm * max(0.005, 0.5 * (1 + math.cos(math.pi * rest)))
+    return warm * max(0.005, 0.5 * (1 + math.cos(math.pi * rest)))
 
 
 class Curriculum:
@@ -83,7 +77,7 @@ def train_step(model, optimizer, rng, num_definitions):
     logits = model(ids[:, :-1], first)
     targets = ids[:, first + 1:]
     loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-    optimizer.zero_grad(set_to_none=True)
+    optimizer.zero_grad()
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
@@ -92,56 +86,75 @@ def train_step(model, optimizer, rng, num_definitions):
             right.all(1).float().mean().item())
 
 
-def save(path, model, optimizer, step, elapsed, longest):
-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(),
-                "step": step, "elapsed": elapsed, "longest": longest},
-               path + ".part")
-    os.replace(path + ".part", path)
+class Log:
+    """Prints averages over the steps since the last line."""
+
+    def __init__(self):
+        self.results = []
+
+    def add(self, step, minutes, longest, result):
+        self.results.append(result)
+        if len(self.results) < LOG_STEPS:
+            return
+        means = (sum(r) / LOG_STEPS for r in zip(*self.results))
+        loss, tokens, programs = means
+        print(f"step {step} min {minutes:.1f} S {longest} loss {loss:.5f} "
+              f"token {tokens:.5f} program {programs:.3f}", flush=True)
+        self.results = []
 
 
-def resume(path, model, optimizer):
-    state = torch.load(path)
-    model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    return state["step"], state["elapsed"], state["longest"]
+class Run:
+    """What a checkpoint holds: weights, optimizer state and progress."""
+
+    def __init__(self, options):
+        torch.manual_seed(options.seed)
+        self.path = os.path.join(options.out, "checkpoint.pt")
+        self.model = Reasoner()
+        self.optimizer = Optimizer(self.model)
+        self.step, self.elapsed = 0, 0.0
+        self.curriculum = Curriculum()
+        if options.resume:
+            self.load(options.resume)
+        self.rng = task.rng_for(task.TRAIN_STREAM, options.seed + self.step)
+
+    def save(self):
+        state = {"model": self.model.state_dict(),
+                 "optimizer": self.optimizer.state_dict(), "step": self.step,
+                 "elapsed": self.elapsed, "longest": self.curriculum.longest}
+        torch.save(state, self.path + ".part")
+        os.replace(self.path + ".part", self.path)
+
+    def load(self, path):
+        state = torch.load(path)
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.step, self.elapsed = state["step"], state["elapsed"]
+        self.curriculum = Curriculum(state["longest"])
+
+    def advance(self, done):
+        if done >= DECAY_START and self.curriculum.longest < LAST_S:
+            self.curriculum.grow()
+        self.optimizer.set_rate(rate_share(self.step, done))
+        num_definitions = self.curriculum.pick(self.rng)
+        result = train_step(self.model, self.optimizer, self.rng,
+                            num_definitions)
+        self.curriculum.report(num_definitions, result[1])
+        self.step += 1
+        return result
 
 
-def run(options):
-    torch.manual_seed(options.seed)
-    model = Reasoner()
-    optimizer = make_optimizer(model)
-    step, offset, longest = 0, 0.0, FIRST_S
-    if options.resume:
-        step, offset, longest = resume(options.resume, model, optimizer)
-    rng = task.rng_for(task.TRAIN_STREAM, options.seed + step)
-    curriculum = Curriculum(longest)
-    start = saved = time.monotonic()
-    path = os.path.join(options.out, "checkpoint.pt")
-    budget = options.minutes * 60
-    totals = [0.0, 0.0, 0.0, 0]
-    elapsed = offset
-    while elapsed < budget:
-        done = elapsed / budget
-        if done >= DECAY_START and curriculum.longest < LAST_S:
-            curriculum.grow()
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step, done)
-        num_definitions = curriculum.pick(rng)
-        result = train_step(model, optimizer, rng, num_definitions)
-        curriculum.report(num_definitions, result[1])
-        step += 1
-        totals = [a + b for a, b in zip(totals, result + (1,))]
-        elapsed = offset + time.monotonic() - start
-        if step % 25 == 0:
-            loss, tokens, programs, count = totals
-            print(f"step {step} min {elapsed / 60:.1f} S {curriculum.longest} "
-                  f"loss {loss / count:.5f} token {tokens / count:.5f} "
-                  f"program {programs / count:.3f}", flush=True)
-            totals = [0.0, 0.0, 0.0, 0]
-        if time.monotonic() - saved > SAVE_SECONDS:
-            save(path, model, optimizer, step, elapsed, curriculum.longest)
-            saved = time.monotonic()
-    save(path, model, optimizer, step, elapsed, curriculum.longest)
+def train(run, budget):
+    log = Log()
+    start = time.monotonic() - run.elapsed
+    saved = run.elapsed
+    while run.elapsed < budget:
+        result = run.advance(run.elapsed / budget)
+        run.elapsed = time.monotonic() - start
+        log.add(run.step, run.elapsed / 60, run.curriculum.longest, result)
+        if run.elapsed - saved > SAVE_SECONDS:
+            run.save()
+            saved = run.elapsed
+    run.save()
 
 
 def main():
@@ -155,7 +168,7 @@ def main():
     keep_freed_memory()
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
-    run(options)
+    train(Run(options), options.minutes * 60)
 
 
 if __name__ == "__main__":
