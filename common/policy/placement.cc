@@ -196,7 +196,7 @@ absl::Status CheckCount(const char* field, int64_t value, int64_t high) {
 
 absl::StatusOr<PlacementPlan> PlanPlacement(const PlacementSettings& settings,
                                             const PlacementInput& input) {
-  FARKV_RETURN_IF_ERROR(settings.Validate());
+  FARKV_RETURN_IF_ERROR(settings.ValidateForPlan());
   if (input.scores.size() != input.tiers.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("placement: ", input.scores.size(), " scores but ",

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/layout/kv_geometry.h"
 
 namespace farkv {
 namespace {
@@ -48,6 +49,14 @@ absl::Status PlacementSettings::Validate() const {
   if (granularity != 1 && granularity != 16 && granularity != 64) {
     return absl::InvalidArgumentError(
         absl::StrCat("granularity is ", granularity, ", must be 64, 16 or 1"));
+  }
+  return ValidateForPlan();
+}
+
+absl::Status PlacementSettings::ValidateForPlan() const {
+  if (granularity < 1 || kPageTokens % granularity != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "granularity is ", granularity, ", must divide ", kPageTokens));
   }
   FARKV_RETURN_IF_ERROR(CheckRange("interval", interval, 1, kMaxTokens));
   FARKV_RETURN_IF_ERROR(CheckRange("sinks", sinks, 0, kMaxTokens));

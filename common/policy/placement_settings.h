@@ -53,6 +53,8 @@ struct PlacementSettings {
 
   // INVALID_ARGUMENT naming the field, its value and the allowed range.
   absl::Status Validate() const;
+  // The same for what a plan needs: any granularity that divides a page.
+  absl::Status ValidateForPlan() const;
 };
 
 // Whether an event takes place when `generated` tokens have been generated:
