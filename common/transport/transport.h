@@ -74,7 +74,11 @@ struct OperationId {
   friend auto operator<=>(const OperationId&, const OperationId&) = default;
 };
 
-// A request: header, body in up to three pieces in order, a deadline. The
+// Bounds of every implementation; beyond them INVALID_ARGUMENT.
+inline constexpr size_t kMaxBodyBytes = size_t{64} << 20;
+inline constexpr size_t kMaxBodyPieces = 8;
+
+// A request: header, body in a few pieces in order, a deadline. The
 // transport fills request_id and the CRC.
 struct Request {
   MessageHeader header;
@@ -106,6 +110,9 @@ struct TransportOptions {
   int max_operations = 1024;     // slots: queued, posted and draining
   int max_operations_per_peer = 256;
   size_t max_bytes_in_flight_per_peer = size_t{256} << 20;
+  int max_peers = 1024;
+  // A reply that its peer does not take within this time fails the peer.
+  absl::Duration reply_timeout = absl::Seconds(30);
   // Longest an idle engine spins before it sleeps on the event descriptor.
   absl::Duration spin = absl::Microseconds(50);
 };
