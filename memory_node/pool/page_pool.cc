@@ -1,0 +1,233 @@
+#include "memory_node/pool/page_pool.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/page/page_format.h"
+
+namespace farkv {
+
+absl::Status PagePoolOptions::Validate() const {
+  if (slab_bytes == 0 || slab_bytes % kPageAlignment != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a slab of ", slab_bytes, " bytes is not a multiple of ",
+                     kPageAlignment));
+  }
+  if (capacity_bytes < slab_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a pool of ", capacity_bytes,
+                     " bytes holds no slab; one has ", slab_bytes, " bytes"));
+  }
+  if (high_watermark <= 0 || high_watermark > 10000) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("high watermark ", high_watermark,
+                     " is not in 1..10000 ten-thousandths"));
+  }
+  return absl::OkStatus();
+}
+
+PagePin::~PagePin() {
+  if (pool_ != nullptr) pool_->Unpin(handle_);
+}
+
+PagePool::PagePool(const PagePoolOptions& options, SlabSource source,
+                   const Clock& clock)
+    : options_(options),
+      source_(std::move(source)),
+      clock_(clock),
+      slabs_(options.slab_bytes, options.capacity_bytes) {}
+
+absl::Status PagePool::CheckBounds(const SlabClass& slab_class,
+                                   size_t count) const {
+  const size_t wanted = count * slab_class.stride;
+  const size_t capacity = slabs_.max_slabs() * slabs_.slab_bytes();
+  const size_t allowed =
+      capacity * static_cast<size_t>(options_.high_watermark) / 10000;
+  if (taken_bytes_ + wanted > allowed) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "pool above its high watermark: ", wanted, " bytes wanted, ",
+        taken_bytes_, " taken, ", allowed, " allowed of ", capacity));
+  }
+  const auto tenant = tenant_bytes_.find(slab_class.tenant);
+  const size_t held = tenant == tenant_bytes_.end() ? 0 : tenant->second;
+  const size_t quota = options_.tenant_quota_bytes;
+  if (quota > 0 && held + wanted > quota) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("quota of tenant '", slab_class.tenant, "': ", wanted,
+                     " bytes wanted, ", held, " held, ", quota, " allowed"));
+  }
+  const size_t reachable = slabs_.ReachablePages(slab_class);
+  if (count > reachable) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("pool full: ", count, " pages of ", slab_class.stride,
+                     " bytes wanted, ", reachable, " can be had in ",
+                     slabs_.max_slabs(), " slabs"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<PageHandle>> PagePool::Allocate(
+    const std::string& tenant, size_t stride, size_t count) {
+  if (stride == 0 || stride % kPageAlignment != 0 ||
+      stride > options_.slab_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "page stride ", stride, " is not a multiple of ", kPageAlignment,
+        " up to the slab's ", options_.slab_bytes, " bytes"));
+  }
+  const SlabClass slab_class{tenant, stride};
+  for (;;) {
+    {
+      absl::MutexLock lock(&mutex_);
+      SweepLocked();
+      FARKV_RETURN_IF_ERROR(CheckBounds(slab_class, count));
+      if (slabs_.FreePages(slab_class) >= count) {
+        std::vector<PageHandle> pages;
+        pages.reserve(count);
+        while (pages.size() < count) pages.push_back(slabs_.Take(slab_class));
+        if (count > 0) tenant_bytes_[tenant] += count * stride;
+        taken_bytes_ += count * stride;
+        return pages;
+      }
+    }
+    FARKV_RETURN_IF_ERROR(Grow(slab_class));
+  }
+}
+
+absl::Status PagePool::Grow(const SlabClass& slab_class) {
+  SlabSet::Reservation reservation;
+  {
+    absl::MutexLock lock(&mutex_);
+    reservation = slabs_.Reserve(slab_class);
+  }
+  // Another caller took the last room meanwhile; it may have been for us.
+  if (!reservation.reserved) {
+    absl::MutexLock lock(&mutex_);
+    if (slabs_.FreePages(slab_class) > 0) return absl::OkStatus();
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "pool full: all ", slabs_.max_slabs(), " slabs are in use"));
+  }
+  reservation.closed.reset();  // gives its memory back first
+  absl::StatusOr<SlabMemory> memory = source_(options_.slab_bytes);
+  absl::MutexLock lock(&mutex_);
+  if (!memory.ok()) {
+    slabs_.Abandon();
+    return memory.status();
+  }
+  slabs_.Add(slab_class, *std::move(memory));
+  return absl::OkStatus();
+}
+
+void PagePool::NoteFreed(Slab& slab) {
+  const SlabClass& slab_class = slab.slab_class();
+  taken_bytes_ -= slab_class.stride;
+  const auto tenant = tenant_bytes_.find(slab_class.tenant);
+  tenant->second -= slab_class.stride;
+  if (tenant->second == 0) tenant_bytes_.erase(tenant);
+  slabs_.NoteFreed(slab);
+}
+
+absl::Status PagePool::Release(const PageHandle& handle) {
+  absl::MutexLock lock(&mutex_);
+  Slab* slab = slabs_.Find(handle.slab_id);
+  if (slab == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("slab ", handle.slab_id, " has been closed"));
+  }
+  FARKV_RETURN_IF_ERROR(slab->CheckUsed(handle));
+  if (slab->Release(handle.page)) NoteFreed(*slab);
+  return absl::OkStatus();
+}
+
+absl::Status PagePool::Quarantine(const PageHandle& handle, absl::Time until) {
+  absl::MutexLock lock(&mutex_);
+  Slab* slab = slabs_.Find(handle.slab_id);
+  if (slab == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("slab ", handle.slab_id, " has been closed"));
+  }
+  FARKV_RETURN_IF_ERROR(slab->CheckUsed(handle));
+  slab->Quarantine(handle.page);
+  quarantine_.emplace(until, handle);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PagePin> PagePool::Pin(const PageHandle& handle) {
+  absl::MutexLock lock(&mutex_);
+  Slab* slab = slabs_.Find(handle.slab_id);
+  if (slab == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("slab ", handle.slab_id, " has been closed"));
+  }
+  FARKV_RETURN_IF_ERROR(slab->CheckUsed(handle));
+  slab->Pin(handle.page);
+  ++pins_;
+  return PagePin(this, handle);
+}
+
+void PagePool::Unpin(const PageHandle& handle) {
+  absl::MutexLock lock(&mutex_);
+  // A slab with a pinned page is never empty, so it is still there.
+  Slab* slab = slabs_.Find(handle.slab_id);
+  --pins_;
+  if (slab->Unpin(handle.page)) NoteFreed(*slab);
+}
+
+absl::Time PagePool::Sweep() {
+  absl::MutexLock lock(&mutex_);
+  return SweepLocked();
+}
+
+absl::Time PagePool::SweepLocked() {
+  const absl::Time now = clock_.Now();
+  while (!quarantine_.empty()) {
+    const auto first = quarantine_.begin();
+    if (first->first > now) return first->first;
+    Slab* slab = slabs_.Find(first->second.slab_id);
+    if (slab->Restore(first->second.page)) NoteFreed(*slab);
+    quarantine_.erase(first);
+  }
+  return absl::InfiniteFuture();
+}
+
+absl::Status PagePool::WithDescriptor(
+    const std::string& tenant, uint32_t slab_id,
+    const std::function<absl::Status(int descriptor, size_t bytes)>& use) {
+  absl::MutexLock lock(&mutex_);
+  const Slab* slab = slabs_.Find(slab_id);
+  if (slab == nullptr) {
+    return absl::NotFoundError(absl::StrCat("no slab ", slab_id));
+  }
+  if (slab->slab_class().tenant != tenant) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("slab ", slab_id, " is not of tenant '", tenant, "'"));
+  }
+  return use(slab->memory().descriptor(), slab->memory().size());
+}
+
+PagePoolStats PagePool::stats() const {
+  absl::MutexLock lock(&mutex_);
+  PagePoolStats stats;
+  stats.capacity_bytes = slabs_.max_slabs() * slabs_.slab_bytes();
+  stats.slabs = slabs_.num_slabs();
+  stats.slab_bytes = slabs_.num_slabs() * slabs_.slab_bytes();
+  stats.huge_pages = stats.slabs > 0;
+  slabs_.ForEach([&stats](const Slab& slab) {
+    const size_t stride = slab.slab_class().stride;
+    const size_t used =
+        slab.num_pages() - slab.num_free() - slab.num_quarantined();
+    stats.used_pages += used;
+    stats.used_bytes += used * stride;
+    stats.quarantined_pages += slab.num_quarantined();
+    stats.quarantined_bytes += slab.num_quarantined() * stride;
+    stats.free_pages += slab.num_free();
+    stats.huge_pages = stats.huge_pages && slab.memory().huge_pages();
+  });
+  stats.pins = pins_;
+  stats.pressure =
+      taken_bytes_ >= stats.capacity_bytes *
+                          static_cast<size_t>(options_.high_watermark) / 10000;
+  return stats;
+}
+
+}  // namespace farkv

@@ -1,0 +1,146 @@
+// The pages of a memory node. DESIGN 6 "Pool" and "Leases".
+//
+// Goals: bounded by its capacity; allocation all or none; a page whose owner
+// gave it back is reusable at once, a page of an expired session only when its
+// quarantine is over; no memory is reused under a running copy (pins); every
+// reuse raises the page's generation first. Non-goals: knowing sessions, page
+// contents or tiers; allocation in one piece.
+//
+// Thread-safe. Memory of new slabs is made, and of old ones given back,
+// outside the lock. Pins must not outlive the pool.
+#ifndef FARKV_MEMORY_NODE_POOL_PAGE_POOL_H_
+#define FARKV_MEMORY_NODE_POOL_PAGE_POOL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "memory_node/pool/slab_set.h"
+
+namespace farkv {
+
+struct PagePoolOptions {
+  // Bound on the memory of all slabs; used in whole slabs.
+  size_t capacity_bytes = size_t{1} << 30;
+  // DESIGN 13; tests take less.
+  size_t slab_bytes = size_t{64} << 20;
+  // Share of the capacity above which reservations are refused, in 1/10,000.
+  int32_t high_watermark = 9500;
+  // Bound on one tenant's pages, quarantined ones included; 0: none.
+  size_t tenant_quota_bytes = 0;
+
+  absl::Status Validate() const;
+};
+
+// Snapshot for metrics, the CLI and the invariant that everything came back.
+struct PagePoolStats {
+  size_t capacity_bytes = 0;
+  size_t slabs = 0;
+  size_t slab_bytes = 0;  // of all slabs together
+  size_t used_pages = 0;  // given out; quarantine not included
+  size_t used_bytes = 0;
+  size_t quarantined_pages = 0;
+  size_t quarantined_bytes = 0;
+  size_t free_pages = 0;  // in slabs that exist
+  size_t pins = 0;
+  bool huge_pages = false;  // every slab has them
+  bool pressure = false;    // above the high watermark
+};
+
+class PagePool;
+
+// Keeps a page's memory where it is while a copy runs. Move-only.
+class PagePin {
+ public:
+  PagePin() = default;
+  PagePin(PagePin&& other) noexcept { *this = std::move(other); }
+  PagePin& operator=(PagePin&& other) noexcept {
+    std::swap(pool_, other.pool_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~PagePin();
+
+  std::byte* data() const { return handle_.data; }
+  Generation generation() const { return handle_.generation; }
+
+ private:
+  friend class PagePool;
+  PagePin(PagePool* pool, const PageHandle& handle)
+      : pool_(pool), handle_(handle) {}
+  PagePool* pool_ = nullptr;
+  PageHandle handle_;
+};
+
+class PagePool {
+ public:
+  // `options` must be valid; `clock` outlives the pool.
+  PagePool(const PagePoolOptions& options, SlabSource source,
+           const Clock& clock);
+  PagePool(const PagePool&) = delete;
+  PagePool& operator=(const PagePool&) = delete;
+
+  // `count` pages of `stride` bytes, in any order, or none.
+  // RESOURCE_EXHAUSTED naming bytes wanted and there: pool, watermark, quota
+  // or the machine's memory.
+  absl::StatusOr<std::vector<PageHandle>> Allocate(const std::string& tenant,
+                                                   size_t stride, size_t count);
+  // The owner gave the page back: reusable at once, or after its last pin.
+  // FAILED_PRECONDITION when it is not that page any more.
+  absl::Status Release(const PageHandle& handle);
+  // The owner is gone: reusable from `until` on. Same errors.
+  absl::Status Quarantine(const PageHandle& handle, absl::Time until);
+  // FAILED_PRECONDITION when the page has been given back.
+  absl::StatusOr<PagePin> Pin(const PageHandle& handle);
+
+  // Ends quarantines that are over. Returns when the next one ends, the
+  // infinite future when there is none.
+  absl::Time Sweep();
+
+  // The descriptor of a slab of `tenant`, for its mapped readers; valid while
+  // the slab lives: duplicate it inside `use`, which runs under the pool's
+  // lock and must not call the pool. NOT_FOUND for a slab that was closed,
+  // PERMISSION_DENIED for another tenant's.
+  absl::Status WithDescriptor(
+      const std::string& tenant, uint32_t slab_id,
+      const std::function<absl::Status(int descriptor, size_t bytes)>& use);
+
+  PagePoolStats stats() const;
+
+ private:
+  friend class PagePin;
+  void Unpin(const PageHandle& handle);
+
+  absl::Status CheckBounds(const SlabClass& slab_class, size_t count) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteFreed(Slab& slab) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Time SweepLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds one slab of the class; the lock is not held.
+  absl::Status Grow(const SlabClass& slab_class) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const PagePoolOptions options_;
+  const SlabSource source_;
+  const Clock& clock_;
+
+  mutable absl::Mutex mutex_;
+  SlabSet slabs_ ABSL_GUARDED_BY(mutex_);
+  std::multimap<absl::Time, PageHandle> quarantine_ ABSL_GUARDED_BY(mutex_);
+  // Bytes of pages that are not free, by tenant and together.
+  std::map<std::string, size_t> tenant_bytes_ ABSL_GUARDED_BY(mutex_);
+  size_t taken_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t pins_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_MEMORY_NODE_POOL_PAGE_POOL_H_

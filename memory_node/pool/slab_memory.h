@@ -1,0 +1,61 @@
+// The bytes behind a slab, whoever made them: a memfd in the real node, heap
+// memory in tests. Move-only owner; the memory is given back when it dies.
+#ifndef FARKV_MEMORY_NODE_POOL_SLAB_MEMORY_H_
+#define FARKV_MEMORY_NODE_POOL_SLAB_MEMORY_H_
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+
+namespace farkv {
+
+class SlabMemory {
+ public:
+  SlabMemory() = default;
+  // `descriptor` is what mapped readers get, -1 where there is none; it and
+  // `bytes` are valid until `release` has run.
+  SlabMemory(std::span<std::byte> bytes, int descriptor, bool huge_pages,
+             absl::AnyInvocable<void() &&> release)
+      : bytes_(bytes),
+        descriptor_(descriptor),
+        huge_pages_(huge_pages),
+        release_(std::move(release)) {}
+  SlabMemory(SlabMemory&& other) noexcept { *this = std::move(other); }
+  SlabMemory& operator=(SlabMemory&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(descriptor_, other.descriptor_);
+    std::swap(huge_pages_, other.huge_pages_);
+    std::swap(release_, other.release_);
+    return *this;
+  }
+  ~SlabMemory() {
+    if (release_ != nullptr) std::move(release_)();
+  }
+
+  std::byte* data() const { return bytes_.data(); }
+  size_t size() const { return bytes_.size(); }
+  int descriptor() const { return descriptor_; }
+  bool huge_pages() const { return huge_pages_; }
+
+ private:
+  std::span<std::byte> bytes_;
+  int descriptor_ = -1;
+  bool huge_pages_ = false;
+  absl::AnyInvocable<void() &&> release_;
+};
+
+// Makes zeroed memory of `bytes`, aligned to 4 KiB. RESOURCE_EXHAUSTED naming
+// the size and the cause. May take tens of milliseconds (first touch); called
+// without a lock.
+using SlabSource = std::function<absl::StatusOr<SlabMemory>(size_t bytes)>;
+
+// Ordinary process memory: no descriptor, so nothing can be mapped.
+absl::StatusOr<SlabMemory> AllocateHeapSlab(size_t bytes);
+
+}  // namespace farkv
+
+#endif  // FARKV_MEMORY_NODE_POOL_SLAB_MEMORY_H_

@@ -1,0 +1,89 @@
+#include "memory_node/pool/slab_set.h"
+
+#include <utility>
+
+namespace farkv {
+
+size_t SlabSet::FreePages(const SlabClass& slab_class) const {
+  const auto found = classes_.find(slab_class);
+  return found == classes_.end() ? 0 : found->second.free_pages;
+}
+
+size_t SlabSet::EmptyOfOthers(const SlabClass& slab_class) const {
+  size_t count = 0;
+  for (uint32_t id : empty_) {
+    if (slabs_.at(id)->slab_class() != slab_class) ++count;
+  }
+  return count;
+}
+
+size_t SlabSet::ReachablePages(const SlabClass& slab_class) const {
+  const size_t room = max_slabs_ - slabs_.size() - booked_;
+  return FreePages(slab_class) +
+         (room + EmptyOfOthers(slab_class)) * (slab_bytes_ / slab_class.stride);
+}
+
+PageHandle SlabSet::Take(const SlabClass& slab_class) {
+  ClassState& state = classes_.at(slab_class);
+  Slab& slab = *slabs_.at(*state.with_room.begin());
+  const PageHandle handle = slab.Take();
+  --state.free_pages;
+  empty_.erase(slab.id());
+  if (slab.num_free() == 0) state.with_room.erase(slab.id());
+  return handle;
+}
+
+Slab* SlabSet::Find(uint32_t slab_id) {
+  const auto found = slabs_.find(slab_id);
+  return found == slabs_.end() ? nullptr : found->second.get();
+}
+
+void SlabSet::NoteFreed(Slab& slab) {
+  ClassState& state = classes_.at(slab.slab_class());
+  ++state.free_pages;
+  state.with_room.insert(slab.id());
+  if (slab.empty()) empty_.insert(slab.id());
+}
+
+std::unique_ptr<Slab> SlabSet::Remove(uint32_t slab_id) {
+  const auto found = slabs_.find(slab_id);
+  std::unique_ptr<Slab> slab = std::move(found->second);
+  slabs_.erase(found);
+  empty_.erase(slab_id);
+  const auto state = classes_.find(slab->slab_class());
+  state->second.free_pages -= slab->num_free();
+  state->second.with_room.erase(slab_id);
+  if (--state->second.slabs == 0) classes_.erase(state);
+  return slab;
+}
+
+SlabSet::Reservation SlabSet::Reserve(const SlabClass& slab_class) {
+  Reservation reservation;
+  if (slabs_.size() + booked_ >= max_slabs_) {
+    for (uint32_t id : empty_) {
+      if (slabs_.at(id)->slab_class() == slab_class) continue;
+      reservation.closed = Remove(id);
+      break;
+    }
+    if (reservation.closed == nullptr) return reservation;
+  }
+  ++booked_;
+  reservation.reserved = true;
+  return reservation;
+}
+
+void SlabSet::Add(const SlabClass& slab_class, SlabMemory memory) {
+  --booked_;
+  const uint32_t id = next_id_++;
+  auto slab = std::make_unique<Slab>(id, slab_class, std::move(memory));
+  ClassState& state = classes_[slab_class];
+  ++state.slabs;
+  state.free_pages += slab->num_free();
+  state.with_room.insert(id);
+  empty_.insert(id);
+  slabs_.emplace(id, std::move(slab));
+}
+
+void SlabSet::Abandon() { --booked_; }
+
+}  // namespace farkv

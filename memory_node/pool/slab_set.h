@@ -1,0 +1,79 @@
+// All slabs of a node, bounded in bytes. Each belongs to one (tenant, stride)
+// for its whole life: when another one needs the room, an empty slab is closed
+// - its memory and descriptor given back - and a new one is made, so bytes of
+// one tenant are never seen by another, mapped or not.
+//
+// Thread-compatible; PagePool holds the lock. Making memory is slow and done
+// by the pool outside the lock: Reserve -> (unlocked) make -> Add or Abandon.
+#ifndef FARKV_MEMORY_NODE_POOL_SLAB_SET_H_
+#define FARKV_MEMORY_NODE_POOL_SLAB_SET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "memory_node/pool/slab.h"
+
+namespace farkv {
+
+class SlabSet {
+ public:
+  // `capacity_bytes` is used in whole slabs of `slab_bytes`.
+  SlabSet(size_t slab_bytes, size_t capacity_bytes)
+      : slab_bytes_(slab_bytes), max_slabs_(capacity_bytes / slab_bytes) {}
+
+  size_t slab_bytes() const { return slab_bytes_; }
+  size_t max_slabs() const { return max_slabs_; }
+  size_t num_slabs() const { return slabs_.size(); }
+
+  size_t FreePages(const SlabClass& slab_class) const;
+  // Pages of the class that could be had in all, new slabs included.
+  size_t ReachablePages(const SlabClass& slab_class) const;
+
+  // Gives out a page; FreePages must not be zero.
+  PageHandle Take(const SlabClass& slab_class);
+  // nullptr when the slab has been closed.
+  Slab* Find(uint32_t slab_id);
+  // Call after each page that became free.
+  void NoteFreed(Slab& slab);
+
+  // Books one slab; closes an empty one of another class when there is no room
+  // and returns it, for destruction outside the lock. False in `reserved` when
+  // nothing can be had.
+  struct Reservation {
+    bool reserved = false;
+    std::unique_ptr<Slab> closed;
+  };
+  Reservation Reserve(const SlabClass& slab_class);
+  void Add(const SlabClass& slab_class, SlabMemory memory);
+  void Abandon();
+
+  template <typename Visitor>
+  void ForEach(Visitor visitor) const {
+    for (const auto& [id, slab] : slabs_) visitor(*slab);
+  }
+
+ private:
+  struct ClassState {
+    size_t slabs = 0;
+    size_t free_pages = 0;
+    std::set<uint32_t> with_room;  // lowest first, so that newer slabs empty
+  };
+  size_t EmptyOfOthers(const SlabClass& slab_class) const;
+  std::unique_ptr<Slab> Remove(uint32_t slab_id);
+
+  const size_t slab_bytes_;
+  const size_t max_slabs_;
+  size_t booked_ = 0;     // reserved, memory under way
+  uint32_t next_id_ = 1;  // never reused: a stale mapping names no new slab
+  std::map<uint32_t, std::unique_ptr<Slab>> slabs_;
+  std::map<SlabClass, ClassState> classes_;
+  std::set<uint32_t> empty_;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_MEMORY_NODE_POOL_SLAB_SET_H_

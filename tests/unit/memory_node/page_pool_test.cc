@@ -1,0 +1,256 @@
+#include "memory_node/pool/page_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "common/page/page_format.h"
+#include "tests/testing/manual_clock.h"
+
+namespace farkv {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr size_t kStride = 16 << 10;
+constexpr size_t kPagesPerSlab = 4;
+
+class PagePoolTest : public ::testing::Test {
+ protected:
+  static PagePoolOptions Options(size_t slabs) {
+    PagePoolOptions options;
+    options.slab_bytes = kPagesPerSlab * kStride;
+    options.capacity_bytes = slabs * options.slab_bytes;
+    options.high_watermark = 10000;
+    return options;
+  }
+  // Counts slabs that are alive.
+  SlabSource Source() {
+    return [this](size_t bytes) -> absl::StatusOr<SlabMemory> {
+      if (!refusal_.ok()) return refusal_;
+      ++alive_;
+      auto* memory = new std::vector<SlabMemory>();
+      memory->push_back(AllocateHeapSlab(bytes).value());
+      return SlabMemory({memory->front().data(), bytes}, 7, false,
+                        [this, memory] {
+                          --alive_;
+                          delete memory;
+                        });
+    };
+  }
+  static PageHandle One(PagePool& pool, const std::string& tenant = "a",
+                        size_t stride = kStride) {
+    return pool.Allocate(tenant, stride, 1).value().front();
+  }
+
+  ManualClock clock_;
+  absl::Status refusal_;
+  int alive_ = 0;
+};
+
+TEST_F(PagePoolTest, AFreshPageHasGenerationOneInItsHeader) {
+  PagePool pool(Options(1), Source(), clock_);
+
+  const PageHandle page = One(pool);
+
+  EXPECT_EQ(page.generation, Generation{1});
+  EXPECT_EQ(LoadPageGeneration(page.data), Generation{1});
+}
+
+TEST_F(PagePoolTest, AReusedPageIsRefusedUnderItsOldGeneration) {
+  PagePool pool(Options(1), Source(), clock_);
+  const PageHandle old_page = One(pool);
+  ASSERT_TRUE(pool.Release(old_page).ok());
+
+  const PageHandle new_page = One(pool);
+
+  EXPECT_EQ(new_page.data, old_page.data);
+  EXPECT_EQ(new_page.generation, Generation{2});
+  EXPECT_EQ(LoadPageGeneration(new_page.data), Generation{2});
+  EXPECT_EQ(pool.Pin(old_page).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(pool.Release(old_page).ToString(),
+              HasSubstr("has generation 2, not 1"));
+}
+
+TEST_F(PagePoolTest, PagesDoNotOverlapAndStayInsideTheirSlab) {
+  PagePool pool(Options(2), Source(), clock_);
+
+  const auto pages = pool.Allocate("a", kStride, 2 * kPagesPerSlab);
+
+  ASSERT_TRUE(pages.ok()) << pages.status();
+  std::set<std::pair<uint32_t, uint64_t>> places;
+  for (const PageHandle& page : *pages) {
+    EXPECT_EQ(page.offset % kStride, 0u);
+    EXPECT_LT(page.offset, kPagesPerSlab * kStride);
+    places.insert({page.slab_id, page.offset});
+  }
+  EXPECT_EQ(places.size(), 2 * kPagesPerSlab);
+}
+
+TEST_F(PagePoolTest, AllocationIsAllOrNone) {
+  PagePool pool(Options(1), Source(), clock_);
+  One(pool);
+
+  const auto pages = pool.Allocate("a", kStride, kPagesPerSlab);
+
+  EXPECT_EQ(pages.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(pool.stats().used_pages, 1u);
+  EXPECT_TRUE(pool.Allocate("a", kStride, kPagesPerSlab - 1).ok());
+}
+
+TEST_F(PagePoolTest, ADoubleReleaseIsRefused) {
+  PagePool pool(Options(1), Source(), clock_);
+  const PageHandle page = One(pool);
+  ASSERT_TRUE(pool.Release(page).ok());
+
+  EXPECT_THAT(pool.Release(page).ToString(), HasSubstr("is free"));
+  EXPECT_EQ(pool.stats().free_pages, kPagesPerSlab);
+}
+
+TEST_F(PagePoolTest, AQuarantinedPageIsReusedOnlyWhenItsTimeIsOver) {
+  PagePool pool(Options(1), Source(), clock_);
+  const auto pages = pool.Allocate("a", kStride, kPagesPerSlab).value();
+  for (const PageHandle& page : pages) {
+    ASSERT_TRUE(pool.Quarantine(page, clock_.Now() + absl::Seconds(10)).ok());
+  }
+
+  EXPECT_EQ(pool.Sweep(), clock_.Now() + absl::Seconds(10));
+  EXPECT_EQ(pool.stats().quarantined_pages, kPagesPerSlab);
+  EXPECT_FALSE(pool.Allocate("a", kStride, 1).ok());
+  clock_.Advance(absl::Seconds(9));
+  EXPECT_FALSE(pool.Allocate("a", kStride, 1).ok());
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(pool.Allocate("a", kStride, kPagesPerSlab).ok());
+  EXPECT_EQ(pool.Sweep(), absl::InfiniteFuture());
+}
+
+TEST_F(PagePoolTest, AReleasedPageIsNotReusedUnderARunningCopy) {
+  PagePool pool(Options(1), Source(), clock_);
+  const auto pages = pool.Allocate("a", kStride, kPagesPerSlab).value();
+  {
+    const auto pin = pool.Pin(pages[0]);
+    ASSERT_TRUE(pin.ok());
+    ASSERT_TRUE(pool.Release(pages[0]).ok());
+
+    EXPECT_FALSE(pool.Allocate("a", kStride, 1).ok());
+    EXPECT_FALSE(pool.Pin(pages[0]).ok());
+    EXPECT_EQ(LoadPageGeneration(pin->data()), Generation{1});
+  }
+
+  EXPECT_EQ(One(pool).data, pages[0].data);
+  EXPECT_EQ(pool.stats().pins, 0u);
+}
+
+TEST_F(PagePoolTest, APinHoldsAPageBeyondItsQuarantine) {
+  PagePool pool(Options(1), Source(), clock_);
+  const auto pages = pool.Allocate("a", kStride, kPagesPerSlab).value();
+  {
+    const auto pin = pool.Pin(pages[0]);
+    ASSERT_TRUE(
+        pool.Quarantine(pages[0], clock_.Now() + absl::Seconds(1)).ok());
+    clock_.Advance(absl::Seconds(2));
+
+    EXPECT_FALSE(pool.Allocate("a", kStride, 1).ok());
+  }
+
+  EXPECT_TRUE(pool.Allocate("a", kStride, 1).ok());
+}
+
+TEST_F(PagePoolTest, AnEmptySlabIsClosedForAnotherTenantAndNeverHandedOver) {
+  PagePool pool(Options(1), Source(), clock_);
+  const PageHandle first = One(pool, "a");
+  EXPECT_FALSE(pool.Allocate("b", kStride, 1).ok());
+  ASSERT_TRUE(pool.Release(first).ok());
+
+  const PageHandle second = One(pool, "b");
+
+  EXPECT_NE(second.slab_id, first.slab_id);
+  EXPECT_EQ(second.generation, Generation{1});
+  EXPECT_EQ(alive_, 1);
+  EXPECT_THAT(pool.Release(first).ToString(), HasSubstr("has been closed"));
+}
+
+TEST_F(PagePoolTest, ASlabInQuarantineIsNotClosedForAnotherStride) {
+  PagePool pool(Options(1), Source(), clock_);
+  ASSERT_TRUE(pool.Quarantine(One(pool), clock_.Now() + absl::Seconds(5)).ok());
+
+  EXPECT_FALSE(pool.Allocate("a", 2 * kStride, 1).ok());
+  clock_.Advance(absl::Seconds(5));
+  EXPECT_TRUE(pool.Allocate("a", 2 * kStride, 1).ok());
+}
+
+TEST_F(PagePoolTest, ReservationsStopAtTheHighWatermark) {
+  PagePoolOptions options = Options(2);
+  options.high_watermark = 5000;
+  PagePool pool(options, Source(), clock_);
+
+  EXPECT_TRUE(pool.Allocate("a", kStride, kPagesPerSlab - 1).ok());
+  EXPECT_FALSE(pool.stats().pressure);
+  const auto refused = pool.Allocate("a", kStride, 2);
+  EXPECT_THAT(refused.status().ToString(), HasSubstr("high watermark"));
+  EXPECT_TRUE(pool.Allocate("a", kStride, 1).ok());
+  EXPECT_TRUE(pool.stats().pressure);
+}
+
+TEST_F(PagePoolTest, ATenantStopsAtItsQuotaAndOthersGoOn) {
+  PagePoolOptions options = Options(2);
+  options.tenant_quota_bytes = 2 * kStride;
+  PagePool pool(options, Source(), clock_);
+  const PageHandle page = One(pool, "a");
+  One(pool, "a");
+
+  const auto refused = pool.Allocate("a", kStride, 1);
+
+  EXPECT_THAT(refused.status().ToString(), HasSubstr("quota of tenant 'a'"));
+  EXPECT_TRUE(pool.Allocate("b", kStride, 1).ok());
+  ASSERT_TRUE(pool.Release(page).ok());
+  EXPECT_TRUE(pool.Allocate("a", kStride, 1).ok());
+}
+
+TEST_F(PagePoolTest, ARefusalOfTheMachineIsReportedAndLeavesNothingBooked) {
+  PagePool pool(Options(1), Source(), clock_);
+  refusal_ = absl::ResourceExhaustedError("no memory for a slab");
+
+  EXPECT_EQ(pool.Allocate("a", kStride, 1).status(), refusal_);
+  refusal_ = absl::OkStatus();
+  EXPECT_TRUE(pool.Allocate("a", kStride, kPagesPerSlab).ok());
+}
+
+TEST_F(PagePoolTest, OnlyItsTenantGetsTheDescriptorOfASlab) {
+  PagePool pool(Options(1), Source(), clock_);
+  const PageHandle page = One(pool, "a");
+  int seen = 0;
+  const auto use = [&seen](int descriptor, size_t) {
+    seen = descriptor;
+    return absl::OkStatus();
+  };
+
+  EXPECT_EQ(pool.WithDescriptor("b", page.slab_id, use).code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(pool.WithDescriptor("a", page.slab_id + 1, use).code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(seen, 0);
+  EXPECT_TRUE(pool.WithDescriptor("a", page.slab_id, use).ok());
+  EXPECT_EQ(seen, 7);
+}
+
+TEST_F(PagePoolTest, SlabsAreGivenBackWithThePool) {
+  {
+    PagePool pool(Options(2), Source(), clock_);
+    ASSERT_TRUE(pool.Allocate("a", kStride, kPagesPerSlab + 1).ok());
+    EXPECT_EQ(alive_, 2);
+  }
+  EXPECT_EQ(alive_, 0);
+}
+
+TEST(PagePoolOptionsTest, APoolSmallerThanOneSlabIsRefusedNamingBoth) {
+  PagePoolOptions options;
+  options.capacity_bytes = options.slab_bytes - 1;
+
+  EXPECT_THAT(options.Validate().ToString(), HasSubstr("67108864"));
+}
+
+}  // namespace
+}  // namespace farkv
