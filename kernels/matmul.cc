@@ -1,13 +1,10 @@
 #include "kernels/matmul.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <new>
 
-#include "absl/strings/str_format.h"
-#include "common/base/status_macros.h"
 #include "kernels/cpu_features.h"
 #include "kernels/matmul_kernels.h"
 
@@ -19,13 +16,26 @@ constexpr size_t kCacheLine = 64;
 // Rows that are rounded at a time, which bounds the scratch to 2 MiB at K =
 // 4096; enough that weights read again for the next rows cost nothing.
 constexpr int32_t kScratchRows = 256;
-// Below this many cycles of work a second thread costs more than it brings.
+// Below this many cycles of work a second thread costs more than it brings;
+// reckoned as if every step of K were one of a full tile.
 constexpr int64_t kSerialCycles = 60'000;
 constexpr int64_t kTileStepCycles = 24;
 
 size_t RoundUp(size_t value, size_t to) { return (value + to - 1) / to * to; }
 
 int32_t CeilDivide(int32_t value, int32_t by) { return (value + by - 1) / by; }
+
+struct RowRange {
+  int32_t begin = 0;
+  int32_t end = 0;
+};
+
+// The `index`-th of `count` nearly equal parts.
+RowRange Part(RowRange rows, int32_t index, int32_t count) {
+  const int32_t size = rows.end - rows.begin;
+  return {rows.begin + size * index / count,
+          rows.begin + size * (index + 1) / count};
+}
 
 int32_t Depth(Kernel kernel, int32_t cols) {
   return kernel == Kernel::kHighwayF32 ? cols : CeilDivide(cols, 2);
@@ -61,11 +71,9 @@ class Chunk {
   Chunk(Kernel kernel, const Product& product, int32_t first_row,
         int32_t num_rows, int num_threads);
 
-  // Prepares rows [16 * part, 16 * part + 16).
-  void Round(int64_t part);
-  int64_t num_round_parts() const {
-    return rounded_ == nullptr ? 0 : CeilDivide(num_rows_, kRoundRows);
-  }
+  // Fills the scratch; before the first unit. By the caller alone: it takes a
+  // hundredth of the product, less than waking the other threads twice.
+  void RoundActivations();
 
   // One panel times one of the row ranges.
   void RunUnit(int64_t unit) const;
@@ -77,8 +85,6 @@ class Chunk {
   }
 
  private:
-  static constexpr int32_t kRoundRows = 16;
-
   const std::byte* Panel(int64_t unit) const;
 
   const Kernel kernel_;
@@ -91,7 +97,7 @@ class Chunk {
   int32_t num_ranges_ = 1;
   size_t panel_bytes_ = 0;
   const std::byte* rows_ = nullptr;
-  std::byte* rounded_ = nullptr;
+  std::byte* rounded_ = nullptr;  // rows_ where they are the scratch
   size_t row_stride_ = 0;
 };
 
@@ -136,11 +142,10 @@ Chunk::Chunk(Kernel kernel, const Product& product, int32_t first_row,
   rows_ = rounded_;
 }
 
-void Chunk::Round(int64_t part) {
+void Chunk::RoundActivations() {
+  if (rounded_ == nullptr) return;
   const int32_t cols = product_.cols;
-  const auto begin = static_cast<int32_t>(part) * kRoundRows;
-  const int32_t end = std::min(begin + kRoundRows, num_rows_);
-  for (int32_t r = begin; r < end; ++r) {
+  for (int32_t r = 0; r < num_rows_; ++r) {
     const float* in = product_.activations + (int64_t{first_row_} + r) * cols;
     std::byte* out = rounded_ + static_cast<size_t>(r) * row_stride_;
     if (kernel_ == Kernel::kAvx512Bf16) {
@@ -160,59 +165,58 @@ const std::byte* Chunk::Panel(int64_t unit) const {
          static_cast<size_t>(unit / num_ranges_) * panel_bytes_;
 }
 
+void MultiplyTile(Kernel kernel, const Tile& tile) {
+  switch (kernel) {
+    case Kernel::kAvx512Bf16:
+      return MultiplyAvx512Bf16(tile);
+    case Kernel::kHighwayBf16:
+      return MultiplyHighwayBf16(tile);
+    case Kernel::kHighwayF32:
+      return MultiplyHighwayF32(tile);
+  }
+}
+
 void Chunk::RunUnit(int64_t unit) const {
   const auto panel = static_cast<int32_t>(unit / num_ranges_);
   const auto range = static_cast<int32_t>(unit % num_ranges_);
-  const int32_t begin = num_rows_ * range / num_ranges_;
-  const int32_t end = num_rows_ * (range + 1) / num_ranges_;
-  const int32_t num_groups = CeilDivide(end - begin, kTileRows);
-  // The panel that this thread will probably take next.
+  const RowRange rows = Part({0, num_rows_}, range, num_ranges_);
+  const int32_t num_groups = CeilDivide(rows.end - rows.begin, kTileRows);
+  // The panel that this thread will probably take next. The first group is
+  // held up by its own panel's bytes; each of four more fetches a quarter.
   const int64_t next_unit = unit + num_threads_;
   const std::byte* next = next_unit < num_units() ? Panel(next_unit) : nullptr;
+  const size_t quarter_bytes = panel_bytes_ / 4;
   Tile tile;
   tile.row_stride = row_stride_;
   tile.panel = Panel(unit);
-  if (next == tile.panel) next = nullptr;
   tile.depth = depth_;
   tile.num_columns =
       std::min(kPanelColumns, product_.rows - panel * kPanelColumns);
   tile.out_stride = product_.rows;
-  const size_t slice = static_cast<size_t>(depth_) * kCacheLine;
   for (int32_t group = 0; group < num_groups; ++group) {
-    const int32_t row = begin + (end - begin) * group / num_groups;
-    const int32_t row_end = begin + (end - begin) * (group + 1) / num_groups;
-    tile.rows = rows_ + static_cast<size_t>(row) * row_stride_;
-    tile.num_rows = row_end - row;
-    tile.panel_is_cold = group == 0;
-    const size_t fetched = static_cast<size_t>(std::max(group - 1, 0)) * slice;
-    tile.prefetch =
-        next != nullptr && fetched < panel_bytes_ ? next + fetched : nullptr;
-    tile.out = product_.out + (int64_t{first_row_} + row) * product_.rows +
+    const RowRange group_rows = Part(rows, group, num_groups);
+    tile.rows = rows_ + static_cast<size_t>(group_rows.begin) * row_stride_;
+    tile.num_rows = group_rows.end - group_rows.begin;
+    const bool fetches =
+        next != nullptr && next != tile.panel && group >= 1 && group <= 4;
+    tile.prefetch = fetches
+                        ? next + static_cast<size_t>(group - 1) * quarter_bytes
+                        : nullptr;
+    tile.out = product_.out +
+               (int64_t{first_row_} + group_rows.begin) * product_.rows +
                int64_t{panel} * kPanelColumns;
-    switch (kernel_) {
-      case Kernel::kAvx512Bf16:
-        MultiplyAvx512Bf16(tile);
-        break;
-      case Kernel::kHighwayBf16:
-        MultiplyHighwayBf16(tile);
-        break;
-      case Kernel::kHighwayF32:
-        MultiplyHighwayF32(tile);
-        break;
-    }
+    MultiplyTile(kernel_, tile);
   }
 }
 
 void RunChunk(ThreadPool& pool, Chunk& chunk) {
-  const auto round = [&chunk](int64_t part) { chunk.Round(part); };
+  chunk.RoundActivations();
   const auto run = [&chunk](int64_t unit) { chunk.RunUnit(unit); };
   if (chunk.cycles() < kSerialCycles) {
-    for (int64_t i = 0; i < chunk.num_round_parts(); ++i) round(i);
     for (int64_t i = 0; i < chunk.num_units(); ++i) run(i);
-    return;
+  } else {
+    pool.ParallelFor(chunk.num_units(), run);
   }
-  pool.ParallelFor(chunk.num_round_parts(), round);
-  pool.ParallelFor(chunk.num_units(), run);
 }
 
 }  // namespace
@@ -220,35 +224,6 @@ void RunChunk(ThreadPool& pool, Chunk& chunk) {
 Kernel ChooseKernel(WeightType type) {
   if (type == WeightType::kF32) return Kernel::kHighwayF32;
   return HasAvx512Bf16() ? Kernel::kAvx512Bf16 : Kernel::kHighwayBf16;
-}
-
-size_t PanelBytes(WeightType type, int32_t cols) {
-  const auto k = static_cast<size_t>(cols);
-  return kPanelColumns * (type == WeightType::kF32
-                              ? k * sizeof(float)
-                              : RoundUp(k, 2) * sizeof(uint16_t));
-}
-
-void PackPanel(WeightType type, const void* host, int32_t rows, int32_t cols,
-               int32_t panel_index, std::byte* out) {
-  const auto k = static_cast<size_t>(cols);
-  const size_t first = static_cast<size_t>(panel_index) * kPanelColumns;
-  const size_t count =
-      std::min<size_t>(kPanelColumns, static_cast<size_t>(rows) - first);
-  std::memset(out, 0, PanelBytes(type, cols));
-  for (size_t c = 0; c < count; ++c) {
-    if (type == WeightType::kF32) {
-      const auto* from = static_cast<const float*>(host) + (first + c) * k;
-      auto* to = reinterpret_cast<float*>(out);
-      for (size_t i = 0; i < k; ++i) to[i * kPanelColumns + c] = from[i];
-    } else {
-      const auto* from = static_cast<const uint16_t*>(host) + (first + c) * k;
-      auto* to = reinterpret_cast<uint16_t*>(out);
-      for (size_t i = 0; i < k; ++i) {
-        to[(i / 2 * kPanelColumns + c) * 2 + i % 2] = from[i];
-      }
-    }
-  }
 }
 
 void Multiply(ThreadPool& pool, Kernel kernel, const Product& product) {
@@ -261,32 +236,6 @@ void Multiply(ThreadPool& pool, Kernel kernel, const Product& product) {
 }
 
 }  // namespace matmul
-
-absl::StatusOr<PackedWeight> PackWeight(Device& device, Stream& stream,
-                                        WeightType type, const void* host,
-                                        int32_t rows, int32_t cols) {
-  if (rows < 1 || cols < 1 || host == nullptr) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "weight to pack is %d x %d at %p; it needs at least one row, one "
-        "column and data",
-        rows, cols, host));
-  }
-  const int32_t num_panels = matmul::CeilDivide(rows, matmul::kPanelColumns);
-  const size_t panel_bytes = matmul::PanelBytes(type, cols);
-  PackedWeight weight{type, rows, cols, {}};
-  FARKV_ASSIGN_OR_RETURN(
-      weight.data,
-      device.Allocate(static_cast<size_t>(num_panels) * panel_bytes));
-  std::byte* out = weight.data.data();
-  stream.Enqueue([=](ThreadPool& pool) {
-    pool.ParallelFor(num_panels, [=](int64_t panel) {
-      matmul::PackPanel(type, host, rows, cols, static_cast<int32_t>(panel),
-                        out + static_cast<size_t>(panel) * panel_bytes);
-    });
-  });
-  stream.Synchronize();
-  return weight;
-}
 
 void MatMul(Stream& stream, const float* activations, int32_t num_rows,
             const PackedWeight& weight, float* out) {

@@ -26,7 +26,8 @@ struct PackedWeight {
 };
 
 // Packs a row-major [rows][cols] host matrix of `type` elements. Any shape
-// with rows, cols >= 1. RESOURCE_EXHAUSTED when the device has no room.
+// with rows, cols >= 1, else INVALID_ARGUMENT. `host` has been read on return.
+// RESOURCE_EXHAUSTED when the device has no room.
 absl::StatusOr<PackedWeight> PackWeight(Device& device, Stream& stream,
                                         WeightType type, const void* host,
                                         int32_t rows, int32_t cols);

@@ -1,6 +1,8 @@
 // bf16 products by the AVX-512 BF16 dot product: each step takes two elements
 // of K for 16 outputs. 6 rows x 64 columns hold 24 of the 32 registers, so a
-// step is 4 weight loads and 6 broadcasts for 24 products.
+// step is 4 weight loads and 6 broadcasts for 24 products. The panel that is
+// being read is left to the hardware prefetcher: front to back from DRAM, every
+// software prefetch tried (1 to 16 KiB ahead, any level) was as fast or slower.
 #include "kernels/matmul_kernels.h"
 
 #if defined(__x86_64__)
@@ -16,18 +18,9 @@ namespace {
 
 constexpr size_t kVectors = kPanelColumns / 16;
 constexpr size_t kStepBytes = kPanelColumns * 2 * sizeof(uint16_t);
-// A cold panel is fetched this far ahead of its use; farther or into L2 only
-// was slower for one row.
-constexpr size_t kColdAheadBytes = 2048;
 
 FARKV_AVX512BF16 inline __m512bh LoadWeights(const std::byte* from) {
   return (__m512bh)_mm512_loadu_si512(from);
-}
-
-FARKV_AVX512BF16 inline void PrefetchStep(const std::byte* step) {
-  for (size_t line = 0; line < kStepBytes; line += 64) {
-    _mm_prefetch(reinterpret_cast<const char*>(step) + line, _MM_HINT_T0);
-  }
 }
 
 FARKV_AVX512BF16 inline void StoreRow(const __m512* sums, int32_t num_columns,
@@ -42,7 +35,7 @@ FARKV_AVX512BF16 inline void StoreRow(const __m512* sums, int32_t num_columns,
   }
 }
 
-template <size_t kRows, bool kCold>
+template <size_t kRows, bool kFetchNext>
 FARKV_AVX512BF16 void MultiplyRows(const Tile& tile) {
   __m512 sums[kRows][kVectors];
 #pragma GCC unroll 6
@@ -51,14 +44,11 @@ FARKV_AVX512BF16 void MultiplyRows(const Tile& tile) {
     for (size_t c = 0; c < kVectors; ++c) sums[r][c] = _mm512_setzero_ps();
   }
   const std::byte* step = tile.panel;
-  const std::byte* ahead = tile.prefetch;
-  const size_t ahead_stride = ahead == nullptr ? 0 : 64;
+  const std::byte* next = tile.prefetch;
   for (int32_t k = 0; k < tile.depth; ++k, step += kStepBytes) {
-    if constexpr (kCold) {
-      PrefetchStep(step + kColdAheadBytes);
-    } else {
-      _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
-      ahead += ahead_stride;
+    if constexpr (kFetchNext) {
+      _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T1);
+      next += 64;
     }
     __m512bh weights[kVectors];
     for (size_t c = 0; c < kVectors; ++c) {
@@ -83,29 +73,29 @@ FARKV_AVX512BF16 void MultiplyRows(const Tile& tile) {
   }
 }
 
-template <bool kCold>
+template <bool kFetchNext>
 void MultiplyAnyRows(const Tile& tile) {
   switch (tile.num_rows) {
     case 1:
-      return MultiplyRows<1, kCold>(tile);
+      return MultiplyRows<1, kFetchNext>(tile);
     case 2:
-      return MultiplyRows<2, kCold>(tile);
+      return MultiplyRows<2, kFetchNext>(tile);
     case 3:
-      return MultiplyRows<3, kCold>(tile);
+      return MultiplyRows<3, kFetchNext>(tile);
     case 4:
-      return MultiplyRows<4, kCold>(tile);
+      return MultiplyRows<4, kFetchNext>(tile);
     case 5:
-      return MultiplyRows<5, kCold>(tile);
+      return MultiplyRows<5, kFetchNext>(tile);
     default:
-      return MultiplyRows<kTileRows, kCold>(tile);
+      return MultiplyRows<kTileRows, kFetchNext>(tile);
   }
 }
 
 }  // namespace
 
 void MultiplyAvx512Bf16(const Tile& tile) {
-  return tile.panel_is_cold ? MultiplyAnyRows<true>(tile)
-                            : MultiplyAnyRows<false>(tile);
+  return tile.prefetch != nullptr ? MultiplyAnyRows<true>(tile)
+                                  : MultiplyAnyRows<false>(tile);
 }
 
 FARKV_AVX512BF16 void RoundRowAvx512Bf16(const float* in, int32_t count,

@@ -37,15 +37,14 @@ struct Tile {
   const std::byte* rows = nullptr;
   size_t row_stride = 0;
   const std::byte* panel = nullptr;
-  // A panel to bring into cache meanwhile, one line of 64 bytes per step of K
-  // from `prefetch` on; null for none. Never dereferenced.
+  // Bytes of another panel to bring into cache meanwhile, 64 per step of K
+  // from `prefetch` on; null for none. A hint, never dereferenced.
   const std::byte* prefetch = nullptr;
-  int32_t depth = 0;           // steps of K: pairs (kBf16) or elements (kF32)
-  int32_t num_rows = 0;        // 1 to kTileRows
-  int32_t num_columns = 0;     // 1 to kPanelColumns: how many to store
-  bool panel_is_cold = false;  // this group is the first to read the panel
-  float* out = nullptr;        // [num_rows][num_columns], out_stride apart
-  int64_t out_stride = 0;      // in elements
+  int32_t depth = 0;        // steps of K: pairs (kBf16) or elements (kF32)
+  int32_t num_rows = 0;     // 1 to kTileRows
+  int32_t num_columns = 0;  // 1 to kPanelColumns: how many to store
+  float* out = nullptr;     // [num_rows][num_columns], out_stride apart
+  int64_t out_stride = 0;   // in elements
 };
 
 void MultiplyAvx512Bf16(const Tile& tile);  // only where HasAvx512Bf16()

@@ -1,0 +1,93 @@
+// Weights into the packed order of matmul_kernels.h.
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "kernels/matmul_kernels.h"
+
+namespace farkv {
+namespace matmul {
+namespace {
+
+// Elements of K that are packed together: one line of each row is read while
+// the few KiB that it goes to stay in the first-level cache.
+constexpr size_t kBlock = 32;
+
+size_t RoundUpToPair(size_t value) { return (value + 1) / 2 * 2; }
+
+// Row `column` of the panel, elements [begin, end).
+template <class T>
+void PackRow(const T* from, size_t column, size_t begin, size_t end, T* out) {
+  constexpr size_t kStep = sizeof(T) == sizeof(float) ? 1 : 2;
+  for (size_t i = begin; i < end; ++i) {
+    out[(i / kStep * kPanelColumns + column) * kStep + i % kStep] = from[i];
+  }
+}
+
+template <class T>
+void PackRows(const T* from, size_t num_rows, size_t cols, T* out) {
+  for (size_t begin = 0; begin < cols; begin += kBlock) {
+    const size_t end = std::min(begin + kBlock, cols);
+    for (size_t r = 0; r < num_rows; ++r) {
+      PackRow(from + r * cols, r, begin, end, out);
+    }
+  }
+}
+
+}  // namespace
+
+size_t PanelBytes(WeightType type, int32_t cols) {
+  const auto k = static_cast<size_t>(cols);
+  const size_t column_bytes = type == WeightType::kF32
+                                  ? k * sizeof(float)
+                                  : RoundUpToPair(k) * sizeof(uint16_t);
+  return kPanelColumns * column_bytes;
+}
+
+void PackPanel(WeightType type, const void* host, int32_t rows, int32_t cols,
+               int32_t panel_index, std::byte* out) {
+  const auto k = static_cast<size_t>(cols);
+  const size_t first = static_cast<size_t>(panel_index) * kPanelColumns;
+  const size_t num_rows =
+      std::min<size_t>(kPanelColumns, static_cast<size_t>(rows) - first);
+  std::memset(out, 0, PanelBytes(type, cols));
+  if (type == WeightType::kF32) {
+    PackRows(static_cast<const float*>(host) + first * k, num_rows, k,
+             reinterpret_cast<float*>(out));
+  } else {
+    PackRows(static_cast<const uint16_t*>(host) + first * k, num_rows, k,
+             reinterpret_cast<uint16_t*>(out));
+  }
+}
+
+}  // namespace matmul
+
+absl::StatusOr<PackedWeight> PackWeight(Device& device, Stream& stream,
+                                        WeightType type, const void* host,
+                                        int32_t rows, int32_t cols) {
+  if (rows < 1 || cols < 1 || host == nullptr) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "weight to pack is %d x %d at %p; it needs at least one row, one "
+        "column and data",
+        rows, cols, host));
+  }
+  const int64_t num_panels =
+      (int64_t{rows} + matmul::kPanelColumns - 1) / matmul::kPanelColumns;
+  const size_t panel_bytes = matmul::PanelBytes(type, cols);
+  PackedWeight weight{type, rows, cols, {}};
+  FARKV_ASSIGN_OR_RETURN(
+      weight.data,
+      device.Allocate(static_cast<size_t>(num_panels) * panel_bytes));
+  std::byte* out = weight.data.data();
+  stream.Enqueue([=](ThreadPool& pool) {
+    pool.ParallelFor(num_panels, [=](int64_t panel) {
+      matmul::PackPanel(type, host, rows, cols, static_cast<int32_t>(panel),
+                        out + static_cast<size_t>(panel) * panel_bytes);
+    });
+  });
+  stream.Synchronize();  // `host` is the caller's again
+  return weight;
+}
+
+}  // namespace farkv
