@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <span>
 
+#include "common/attention_tree/merge.h"
 #include "common/layout/kv_geometry.h"
 #include "kernels/stream.h"
 
@@ -49,12 +50,14 @@ struct PageRuns {
 // The query rows of one sequence: consecutive positions, all of whose K and V
 // (the queries' own included) are already in `pages`.
 struct AttentionSequence {
-  int32_t first_row = 0;       // row in AttentionArgs::queries and ::out
-  int32_t num_rows = 0;        // 1 in decode, the chunk length in prefill
-  int64_t first_position = 0;  // absolute position of the first query row
+  int32_t first_row = 0;            // row in AttentionArgs::queries and ::out
+  int32_t num_rows = 0;             // 1 in decode, the chunk length in prefill
+  int64_t first_position = 0;       // absolute position of the first query row
   std::span<const PageRuns> pages;  // ascending page_index
   // Cumulative attention per absolute position, fixed point 2^-40, already
   // averaged over layers and heads; the operation adds. Empty: no scoring.
+  // Positions at or past its size are not scored; no two sequences of a call
+  // may share it.
   std::span<int64_t> scores;
 };
 
@@ -72,13 +75,8 @@ void Attention(Stream& stream, const AttentionArgs& args);
 
 // ---- Pieces that a memory node uses for pushdown, synchronous on the CPU ----
 
-// Partial results of one query row: per query head h, m[h], l[h] and
-// O[h * head_dim ...]. Empty is m = -inf, l = 0, O = 0. Borrowed.
-struct PartialView {
-  float* m = nullptr;
-  float* l = nullptr;
-  float* out = nullptr;
-};
+// Partial results of one query row are a PartialView over num_query_heads
+// heads. Borrowed.
 
 // Leaf of one page for one query row at `position`. `weights`, when not null,
 // receives exp(logit - m) as [num_query_heads][64], +0 where dead.

@@ -7,7 +7,7 @@
 //
 // exp(0) is exactly 1; arguments below kMinArgument, -inf included, give +0
 // (the true value is below 2^-125.5); NaN stays NaN. Relative error against the
-// true value at most 2e-7 (the unit test walks the whole range).
+// true value below 1e-7 (the unit test walks the whole range).
 //
 // Method: x = n ln2 + r with n = round(x / ln2), ln2 in two parts (Cody and
 // Waite, 1980), exp(r) = 1 + r + r^2 q(r) with q of degree 4, times 2^n.

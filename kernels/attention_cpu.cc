@@ -1,0 +1,303 @@
+// Attention on the CPU: rounds of units (attention_plan.h) over the pool; then
+// each row is finished along the tree; then scores are added page by page.
+//
+// Scratch belongs to threads: the one that runs the operation holds the
+// round's partials and weights, each thread that works on a unit its tree and
+// row lists. It grows to the largest call and is kept, so a decode step
+// allocates nothing. Calls on different threads share nothing.
+#include <algorithm>
+#include <vector>
+
+#include "kernels/attention_call.h"
+#include "kernels/attention_scores.h"
+#include "kernels/cpu_features.h"
+
+namespace farkv {
+namespace {
+
+// Scratch of a round: 16 MiB of partials, 32 MiB of weights, or one row block.
+constexpr size_t kPartialFloats = size_t{4} << 20;
+constexpr size_t kWeightFloats = size_t{8} << 20;
+constexpr double kFixedPointOne = 0x1p+40;
+
+struct RowOfBlock {
+  int block;
+  int row;
+};
+
+// One page of one sequence and the blocks of the round that may score it.
+struct ScoredPage {
+  int first_block;
+  int end_block;
+  int page;
+};
+
+struct CallScratch {
+  AttentionRound round;
+  std::vector<float> partials;
+  std::vector<float> weights;
+  std::vector<float> leaf_m;
+  std::vector<std::byte> queries;
+  std::vector<RowOfBlock> rows;
+  std::vector<ScoredPage> scored_pages;
+};
+
+struct FinishScratch {
+  AttentionTree tree;
+  std::vector<float> factors;
+};
+
+template <class T>
+T& ThreadScratch() {
+  static thread_local T scratch;
+  return scratch;
+}
+
+template <class T>
+T* Grow(std::vector<T>& storage, size_t size) {
+  if (storage.size() < size) storage.resize(size);
+  return storage.data();
+}
+
+void PackRow(const LeafKernel& kernel, const AttentionArgs& args,
+             const float* query_row, std::byte* packed) {
+  const int count = args.num_query_heads * args.geometry.head_dim;
+  kernel.pack_query(query_row, count, packed);
+}
+
+void PackRows(const AttentionCall& call, ThreadPool& pool,
+              const std::vector<RowOfBlock>& rows) {
+  pool.ParallelFor(static_cast<int64_t>(rows.size()), [&](int64_t i) {
+    const RowOfBlock& item = rows[static_cast<size_t>(i)];
+    const RowBlock& block = call.round->blocks[static_cast<size_t>(item.block)];
+    const size_t row = call.RowOf(block, item.row);
+    PackRow(*call.kernel, *call.args,
+            call.args->queries + row * call.heads() * call.head_dim(),
+            call.QueryOf(row, 0));
+  });
+}
+
+// Merges a row's splits, normalises, and leaves the final m and l in the
+// partial of split 0.
+void FinishRow(const AttentionCall& call, const RowBlock& block,
+               size_t first_split, int row) {
+  const int heads = call.args->num_query_heads;
+  const int dim = call.args->geometry.head_dim;
+  const PartialView result = call.Partial(block, 0, row);
+  if (block.num_splits == 0) ClearPartials(heads, dim, result);
+  if (block.num_splits > 1) {
+    AttentionTree& tree = ThreadScratch<FinishScratch>().tree;
+    tree.Reset(heads, dim, AttentionTree::Gaps::kAbsent);
+    for (int split = 0; split < block.num_splits; ++split) {
+      const SubtreeId id =
+          call.round->splits[first_split + static_cast<size_t>(split)];
+      CopyPartials(heads, dim, call.Partial(block, split, row), tree.Begin(id));
+    }
+    CopyPartials(heads, dim, tree.Root(), result);
+  }
+  NormalizePartials(
+      heads, dim, result,
+      call.args->out + call.RowOf(block, row) * call.heads() * call.head_dim());
+}
+
+// Adds 64 sums to the scores that exist.
+void AddToScores(const AttentionArgs& args, const float* sums, size_t first,
+                 std::span<int64_t> scores) {
+  const double scale =
+      kFixedPointOne / (static_cast<double>(args.geometry.num_layers) *
+                        static_cast<double>(args.num_query_heads));
+  if (first + kPageTokens <= scores.size()) {
+    AddRoundedScores(sums, scale, scores.data() + first);
+    return;
+  }
+  int64_t page[kPageTokens] = {};
+  AddRoundedScores(sums, scale, page);
+  for (size_t s = 0; first + s < scores.size(); ++s) {
+    scores[first + s] += page[s];
+  }
+}
+
+void SumLeaf(const AttentionArgs& args, const float* weights,
+             const float* m_leaf, const float* m, const float* l, float* sums) {
+  float* factors = Grow(ThreadScratch<FinishScratch>().factors,
+                        static_cast<size_t>(args.num_query_heads));
+  LeafFactors(args.num_query_heads, m_leaf, m, l, factors);
+  SumHeadWeights(args.num_query_heads, weights, factors, sums);
+}
+
+void ScorePage(const AttentionCall& call, const ScoredPage& item) {
+  for (int b = item.first_block; b < item.end_block; ++b) {
+    const RowBlock& block = call.round->blocks[static_cast<size_t>(b)];
+    if (item.page >= block.num_pages) continue;
+    const AttentionSequence& sequence = call.SequenceOf(block);
+    const int64_t first =
+        static_cast<int64_t>(
+            sequence.pages[static_cast<size_t>(item.page)].page_index) *
+        kPageTokens;
+    for (int row = 0; row < block.num_rows; ++row) {
+      if (call.PositionOf(block, row) < first) continue;
+      const size_t leaf = call.LeafOf(block, row, item.page);
+      const PartialView whole = call.Partial(block, 0, row);
+      float sums[kPageTokens];
+      SumLeaf(*call.args, call.weights + leaf * call.heads() * kPageTokens,
+              call.leaf_m + leaf * call.heads(), whole.m, whole.l, sums);
+      AddToScores(*call.args, sums, static_cast<size_t>(first),
+                  sequence.scores);
+    }
+  }
+}
+
+// Each page of a sequence is one item, so that no two threads add to the same
+// scores.
+void ListScoredPages(const AttentionRound& round,
+                     std::vector<ScoredPage>& pages) {
+  pages.clear();
+  const int count = static_cast<int>(round.blocks.size());
+  for (int b = 0; b < count;) {
+    const RowBlock& block = round.blocks[static_cast<size_t>(b)];
+    int end = b;
+    int num_pages = 0;
+    for (; end < count; ++end) {
+      const RowBlock& other = round.blocks[static_cast<size_t>(end)];
+      if (other.sequence != block.sequence) break;
+      num_pages = other.num_pages;  // later rows see at least as many
+    }
+    for (int page = 0; block.scored && page < num_pages; ++page) {
+      pages.push_back({b, end, page});
+    }
+    b = end;
+  }
+}
+
+void ListRows(const AttentionRound& round, std::vector<RowOfBlock>& rows) {
+  rows.clear();
+  for (size_t b = 0; b < round.blocks.size(); ++b) {
+    for (int row = 0; row < round.blocks[b].num_rows; ++row) {
+      rows.push_back({static_cast<int>(b), row});
+    }
+  }
+}
+
+void RunRound(ThreadPool& pool, const AttentionArgs& args,
+              const LeafKernel& kernel, CallScratch& scratch) {
+  const AttentionRound& round = scratch.round;
+  AttentionCall call;
+  call.args = &args;
+  call.kernel = &kernel;
+  call.round = &round;
+  const size_t heads = call.heads();
+  call.partials = Grow(scratch.partials,
+                       round.num_partials * heads * (call.head_dim() + 2));
+  call.weights = Grow(scratch.weights, round.num_leaves * heads * kPageTokens);
+  call.leaf_m = Grow(scratch.leaf_m, round.num_leaves * heads);
+  call.queries = scratch.queries.data();
+  ListRows(round, scratch.rows);
+  PackRows(call, pool, scratch.rows);
+  pool.ParallelFor(static_cast<int64_t>(round.units.size()), [&](int64_t i) {
+    RunUnit(call, round.units[static_cast<size_t>(i)]);
+  });
+  pool.ParallelFor(static_cast<int64_t>(scratch.rows.size()), [&](int64_t i) {
+    const RowOfBlock& item = scratch.rows[static_cast<size_t>(i)];
+    const size_t b = static_cast<size_t>(item.block);
+    FinishRow(call, round.blocks[b], round.first_split[b], item.row);
+  });
+  ListScoredPages(round, scratch.scored_pages);
+  pool.ParallelFor(
+      static_cast<int64_t>(scratch.scored_pages.size()), [&](int64_t i) {
+        ScorePage(call, scratch.scored_pages[static_cast<size_t>(i)]);
+      });
+}
+
+size_t NumRows(const AttentionArgs& args) {
+  size_t rows = 0;
+  for (const AttentionSequence& sequence : args.sequences) {
+    rows = std::max(rows, static_cast<size_t>(sequence.first_row) +
+                              static_cast<size_t>(sequence.num_rows));
+  }
+  return rows;
+}
+
+}  // namespace
+
+LeafKernel ChooseLeafKernel(DType dtype) {
+  return dtype == DType::kBf16 && HasAvx512Bf16() ? Avx512Bf16LeafKernel()
+                                                  : HighwayLeafKernel(dtype);
+}
+
+void RunAttention(ThreadPool& pool, const AttentionArgs& args,
+                  const LeafKernel& kernel) {
+  CallScratch& scratch = ThreadScratch<CallScratch>();
+  const size_t heads = static_cast<size_t>(args.num_query_heads);
+  const size_t dim = static_cast<size_t>(args.geometry.head_dim);
+  Grow(scratch.queries,
+       NumRows(args) * heads * dim * kernel.query_element_bytes);
+  AttentionLimits limits;
+  limits.num_threads = pool.num_threads();
+  limits.max_partials = kPartialFloats / (heads * (dim + 2));
+  limits.max_leaves = kWeightFloats / (heads * kPageTokens);
+  AttentionCursor cursor;
+  while (PlanRound(args, limits, cursor, scratch.round)) {
+    RunRound(pool, args, kernel, scratch);
+  }
+}
+
+void RunLeaf(const AttentionArgs& args, const LeafKernel& kernel,
+             const float* query_row, int64_t position, const PageRuns& page,
+             PartialView result, float* weights) {
+  struct Scratch {
+    std::vector<std::byte> query;
+    std::vector<LeafQuery> queries;
+    LeafRows rows;
+  };
+  Scratch& scratch = ThreadScratch<Scratch>();
+  const size_t dim = static_cast<size_t>(args.geometry.head_dim);
+  const size_t heads = static_cast<size_t>(args.num_query_heads);
+  const int group = args.num_query_heads / args.geometry.num_kv_heads;
+  std::byte* packed =
+      Grow(scratch.query, heads * dim * kernel.query_element_bytes);
+  PackRow(kernel, args, query_row, packed);
+  LeafQuery* queries = Grow(scratch.queries, static_cast<size_t>(group));
+  const uint64_t mask = CausalMask(page.page_index, position);
+  for (int kv_head = 0; kv_head < args.geometry.num_kv_heads; ++kv_head) {
+    CollectRows(args.geometry, page, kv_head, page.live[kv_head] & mask,
+                scratch.rows);
+    for (int g = 0; g < group; ++g) {
+      const size_t head = static_cast<size_t>(kv_head * group + g);
+      queries[g] = {.query = packed + head * dim * kernel.query_element_bytes,
+                    .m = result.m + head,
+                    .l = result.l + head,
+                    .out = result.out + head * dim,
+                    .weights = weights == nullptr
+                                   ? nullptr
+                                   : weights + head * kPageTokens};
+    }
+    RunLeafCall(kernel, {.rows = &scratch.rows,
+                         .queries = queries,
+                         .num_queries = group,
+                         .head_dim = args.geometry.head_dim,
+                         .scale = args.scale});
+  }
+}
+
+void Attention(Stream& stream, const AttentionArgs& args) {
+  stream.Enqueue([args](ThreadPool& pool) {
+    RunAttention(pool, args, ChooseLeafKernel(args.geometry.dtype));
+  });
+}
+
+void AttentionLeaf(const AttentionArgs& args, const float* query_row,
+                   int64_t position, const PageRuns& page, PartialView result,
+                   float* weights) {
+  RunLeaf(args, ChooseLeafKernel(args.geometry.dtype), query_row, position,
+          page, result, weights);
+}
+
+void AddLeafScores(const AttentionArgs& args, const float* weights,
+                   const float* m_leaf, const float* m, const float* l,
+                   int64_t* page_scores) {
+  float sums[kPageTokens];
+  SumLeaf(args, weights, m_leaf, m, l, sums);
+  AddToScores(args, sums, 0, {page_scores, kPageTokens});
+}
+
+}  // namespace farkv

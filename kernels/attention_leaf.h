@@ -1,0 +1,87 @@
+// The leaf arithmetic and its implementations. Internal to kernels/ and its
+// tests.
+//
+// One leaf call computes, for a few query heads of one KV head, the partials
+// over the live rows of one page. A query head's bits depend on its query and
+// the rows only, never on the other queries of the call. Logits, weights and
+// O are fp32; each logit is one dot product in fixed element order times the
+// scale; l adds the 64 slots' weights in a fixed order; each element of O adds
+// weight * v over the live slots in ascending order.
+//
+// Two steps (all logits, softmax, then the values), with the next leaf's rows
+// prefetched meanwhile: see CPU_KERNELS-style figures in bench/results.
+#ifndef FARKV_KERNELS_ATTENTION_LEAF_H_
+#define FARKV_KERNELS_ATTENTION_LEAF_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/layout/kv_geometry.h"
+#include "kernels/attention.h"
+
+namespace farkv {
+
+// Queries that a leaf computes together; a wider call is a loop over these.
+inline constexpr int kLeafQueries = 4;
+
+// The live rows of one page for one KV head, ascending. Entries from `count`
+// on repeat the last live row, so that an implementation may read rows in
+// fours; dead rows are named nowhere.
+struct LeafRows {
+  int count = 0;
+  uint64_t live = 0;
+  uint8_t slot[kPageTokens] = {};
+  const std::byte* key[kPageTokens] = {};
+  const std::byte* value[kPageTokens] = {};
+};
+
+// Collects the rows of KV head `head` whose bit is set in `live`.
+void CollectRows(const KvGeometry& geometry, const PageRuns& page, int head,
+                 uint64_t live, LeafRows& rows);
+
+// Bits of the slots of a page at positions <= `position`.
+uint64_t CausalMask(int32_t page_index, int64_t position);
+
+// One query head: what it is, and where its results go. `weights` receives
+// [64], +0 where dead; null when not wanted.
+struct LeafQuery {
+  const void* query = nullptr;  // head_dim elements as PackQuery wrote them
+  float* m = nullptr;
+  float* l = nullptr;
+  float* out = nullptr;
+  float* weights = nullptr;
+};
+
+struct LeafCall {
+  const LeafRows* rows = nullptr;
+  const LeafRows* next = nullptr;  // of the leaf to come; null at the end
+  const LeafQuery* queries = nullptr;
+  int num_queries = 0;
+  int head_dim = 0;
+  float scale = 0.0f;
+};
+
+// One implementation. A process uses one per dtype for everything.
+struct LeafKernel {
+  size_t query_element_bytes = 0;
+  // Rounds `count` elements of a query to the KV dtype, once.
+  void (*pack_query)(const float* query, int count, void* packed) = nullptr;
+  void (*leaf)(const LeafCall& call) = nullptr;
+};
+
+LeafKernel HighwayLeafKernel(DType dtype);
+// Requires HasAvx512Bf16(); bf16 only.
+LeafKernel Avx512Bf16LeafKernel();
+// The one that Attention() and AttentionLeaf() use.
+LeafKernel ChooseLeafKernel(DType dtype);
+
+// Attention() on the calling thread and `pool`, with a given implementation.
+void RunAttention(ThreadPool& pool, const AttentionArgs& args,
+                  const LeafKernel& kernel);
+void RunLeaf(const AttentionArgs& args, const LeafKernel& kernel,
+             const float* query_row, int64_t position, const PageRuns& page,
+             PartialView result, float* weights);
+
+}  // namespace farkv
+
+#endif  // FARKV_KERNELS_ATTENTION_LEAF_H_
