@@ -1,0 +1,153 @@
+#include "gpu_worker/engine/engine.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "gpu_worker/engine/engine_loop.h"
+
+namespace farkv {
+namespace {
+
+// Longer than any step; a question that waits longer finds a stuck engine.
+constexpr absl::Duration kAnswerTimeout = absl::Seconds(10);
+
+absl::Status CheckRange(const char* flag, int64_t value, int64_t low,
+                        int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag, " is ", value, ", must lie in [", low, ", ", high, "]"));
+}
+
+}  // namespace
+
+absl::Status EngineOptions::Validate() const {
+  if (model.empty()) {
+    return absl::InvalidArgumentError("--model is missing: a model directory");
+  }
+  FARKV_RETURN_IF_ERROR(CheckRange("--max-sequences", max_sequences, 1, 1024));
+  FARKV_RETURN_IF_ERROR(CheckRange("--max-queue", max_queue, 1, 1 << 20));
+  FARKV_RETURN_IF_ERROR(CheckRange("--threads", threads, 1, 1024));
+  FARKV_RETURN_IF_ERROR(
+      CheckRange("the prefill chunk", prefill_chunk, 1, 1 << 16));
+  FARKV_RETURN_IF_ERROR(placement.Validate());
+  if (placement.granularity != tiering.granularity) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--granularity is ", tiering.granularity, " for T0 lines and ",
+        placement.granularity, " for placement; they must be equal"));
+  }
+  return tiering.Validate();
+}
+
+Engine::Engine(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
+Engine::~Engine() = default;
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(EngineOptions options) {
+  FARKV_ASSIGN_OR_RETURN(auto loop, Loop::Create(std::move(options)));
+  return std::unique_ptr<Engine>(new Engine(std::move(loop)));
+}
+
+absl::StatusOr<std::shared_ptr<GenerationStream>> Engine::Submit(
+    GenerationRequest request) {
+  const ModelConfig& config = model().config;
+  FARKV_RETURN_IF_ERROR(
+      request.Validate(config.vocab_size, config.max_position));
+  return loop_->queue().Push(std::move(request), absl::Now());
+}
+
+bool Engine::Abort(const std::string& request_id) {
+  return loop_->queue().Abort(request_id);
+}
+
+void Engine::SetDraining(bool draining) {
+  loop_->queue().SetDraining(draining);
+}
+
+bool Engine::WaitIdle(absl::Duration timeout) {
+  return loop_->queue().WaitIdle(timeout);
+}
+
+EngineLoad Engine::Load() const {
+  EngineLoad load;
+  loop_->queue()
+      .Ask([&] { load = loop_->Load(); }, kAnswerTimeout)
+      .IgnoreError();
+  load.waiting = loop_->queue().num_waiting();
+  load.draining = loop_->queue().draining();
+  return load;
+}
+
+std::vector<SequenceInfo> Engine::Sequences() const {
+  std::vector<SequenceInfo> sequences;
+  loop_->queue()
+      .Ask([&] { sequences = loop_->Sequences(); }, kAnswerTimeout)
+      .IgnoreError();
+  return sequences;
+}
+
+std::vector<PeerStats> Engine::Peers() const {
+  std::vector<PeerStats> peers;
+  loop_->queue()
+      .Ask([&] { peers = loop_->Peers(); }, kAnswerTimeout)
+      .IgnoreError();
+  return peers;
+}
+
+absl::StatusOr<std::vector<PageTierMap>> Engine::TierMap(
+    const std::string& sequence) const {
+  absl::StatusOr<std::vector<PageTierMap>> map =
+      absl::InternalError("not asked");
+  FARKV_RETURN_IF_ERROR(loop_->queue().Ask(
+      [&] { map = loop_->TierMap(sequence); }, kAnswerTimeout));
+  return map;
+}
+
+const Model& Engine::model() const { return loop_->model(); }
+const EngineOptions& Engine::options() const { return loop_->options(); }
+
+EngineLoad Engine::Loop::Load() const {
+  EngineLoad load;
+  load.running = static_cast<int>(running_.size());
+  load.t0 = cache_->t0_usage();
+  return load;
+}
+
+std::vector<SequenceInfo> Engine::Loop::Sequences() const {
+  std::vector<SequenceInfo> infos;
+  const absl::Time now = absl::Now();
+  for (const auto& sequence : running_) {
+    SequenceInfo info;
+    info.request_id = sequence->request().request_id;
+    info.session = sequence->session();
+    info.state = sequence->parked         ? "parked"
+                 : sequence->prefilling() ? "prefill"
+                                          : "decode";
+    info.prompt_tokens =
+        static_cast<int64_t>(sequence->request().prompt.size());
+    info.generated_tokens = sequence->generated();
+    info.age = now - sequence->admitted();
+    info.tiers = cache_->Stats(sequence->id);
+    infos.push_back(std::move(info));
+  }
+  queue_.ForEachWaiting([&](const WaitingRequest& waiting) {
+    SequenceInfo info;
+    info.request_id = waiting.request.request_id;
+    info.state = "waiting";
+    info.prompt_tokens = static_cast<int64_t>(waiting.request.prompt.size());
+    info.age = now - waiting.queued;
+    infos.push_back(std::move(info));
+  });
+  return infos;
+}
+
+absl::StatusOr<std::vector<PageTierMap>> Engine::Loop::TierMap(
+    const std::string& name) const {
+  for (const auto& sequence : running_) {
+    if (sequence->request().request_id == name ||
+        sequence->session().ToHex() == name) {
+      return cache_->TierMap(sequence->id);
+    }
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "no running sequence has request id or session id \"", name, "\""));
+}
+
+}  // namespace farkv

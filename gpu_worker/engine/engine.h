@@ -1,0 +1,82 @@
+// Continuous batching: admits requests, runs steps over all running sequences,
+// sends tokens. One thread owns model, KV cache and sequences; callers only
+// queue work and read streams.
+//
+// Goals: bounded queue with a clear refusal; a request's tokens do not depend
+// on its company; a step that fails hurts only the sequences it must. Non-goals
+// here: priorities, prefix reuse.
+//
+// Thread-safe.
+#ifndef FARKV_GPU_WORKER_ENGINE_ENGINE_H_
+#define FARKV_GPU_WORKER_ENGINE_ENGINE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "gpu_worker/engine/engine_options.h"
+#include "gpu_worker/engine/generation.h"
+#include "gpu_worker/engine/model.h"
+
+namespace farkv {
+
+struct SequenceInfo {
+  std::string request_id;
+  SessionId session;
+  std::string state;  // "waiting", "prefill", "decode", "parked"
+  int64_t prompt_tokens = 0;
+  int64_t generated_tokens = 0;
+  absl::Duration age;
+  SequenceTierStats tiers;
+};
+
+struct EngineLoad {
+  int running = 0;
+  int waiting = 0;
+  bool draining = false;
+  T0Usage t0;
+};
+
+class Engine {
+ public:
+  // Loads the model, connects to the nodes and starts the thread.
+  static absl::StatusOr<std::unique_ptr<Engine>> Create(EngineOptions options);
+  // Ends what runs with CANCELLED and closes every session.
+  ~Engine();
+
+  // RESOURCE_EXHAUSTED when the queue is full, INVALID_ARGUMENT for a bad
+  // field, ALREADY_EXISTS for a running request id, UNAVAILABLE when draining.
+  absl::StatusOr<std::shared_ptr<GenerationStream>> Submit(
+      GenerationRequest request);
+  // False when no such request runs or waits.
+  bool Abort(const std::string& request_id);
+
+  // Refuses new requests; the running ones go on.
+  void SetDraining(bool draining);
+  // True when nothing ran or waited within `timeout`.
+  bool WaitIdle(absl::Duration timeout);
+
+  EngineLoad Load() const;
+  std::vector<SequenceInfo> Sequences() const;
+  std::vector<PeerStats> Peers() const;
+  // NOT_FOUND naming `sequence`, a request id or a session id in hex.
+  absl::StatusOr<std::vector<PageTierMap>> TierMap(
+      const std::string& sequence) const;
+
+  const Model& model() const;
+  const EngineOptions& options() const;
+
+ private:
+  class Loop;
+  explicit Engine(std::unique_ptr<Loop> loop);
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_ENGINE_ENGINE_H_

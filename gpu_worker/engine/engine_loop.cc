@@ -1,0 +1,163 @@
+#include "gpu_worker/engine/engine_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace farkv {
+namespace {
+
+constexpr absl::Duration kCloseGrace = absl::Seconds(5);
+
+}  // namespace
+
+Engine::Loop::Loop(EngineOptions options)
+    : options_(std::move(options)),
+      pool_(options_.threads),
+      metrics_(EngineMetrics::Register(options_.metrics)),
+      queue_(options_.max_queue) {}
+
+absl::StatusOr<std::unique_ptr<Engine::Loop>> Engine::Loop::Create(
+    EngineOptions options) {
+  FARKV_RETURN_IF_ERROR(options.Validate());
+  std::unique_ptr<Loop> loop(new Loop(std::move(options)));
+  const EngineOptions& o = loop->options_;
+  FARKV_ASSIGN_OR_RETURN(loop->device_, OpenDevice(o.device, loop->pool_));
+  loop->stream_ = loop->device_->NewStream();
+  FARKV_ASSIGN_OR_RETURN(loop->model_, Model::Load(o.model, *loop->device_));
+  const ModelConfig& config = loop->model_.config;
+  FARKV_ASSIGN_OR_RETURN(
+      Decoder decoder,
+      Decoder::Create(config, loop->model_.weights, o.kv_dtype,
+                      std::max(o.prefill_chunk, o.max_sequences),
+                      *loop->device_));
+  loop->decoder_ = std::make_unique<Decoder>(std::move(decoder));
+  FARKV_ASSIGN_OR_RETURN(
+      loop->cache_, KvCache::Create(o.tiering, config.Geometry(o.kv_dtype),
+                                    config.num_query_heads, *loop->device_));
+  loop->thread_ = std::thread([raw = loop.get()] { raw->Run(); });
+  return loop;
+}
+
+Engine::Loop::~Loop() {
+  queue_.Stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Engine::Loop::Run() {
+  while (queue_.WaitForWork(!running_.empty())) {
+    queue_.AnswerQuestions();
+    EndExpired();
+    Admit();
+    StepOnce();
+    RemoveEnded();
+  }
+  queue_.AnswerQuestions();
+  for (WaitingRequest& waiting : queue_.StopAndPopAll()) {
+    GenerationEnd end;
+    end.reason = FinishReason::kCancelled;
+    waiting.stream->Finish("", std::move(end));
+  }
+  for (auto& sequence : running_) {
+    End(*sequence, sequence->MakeEnd(FinishReason::kCancelled));
+  }
+  running_.clear();
+  // What cannot be closed in time, the nodes free when its lease ends.
+  cache_->Drain(kCloseGrace).IgnoreError();
+}
+
+void Engine::Loop::Admit() {
+  while (static_cast<int>(running_.size()) < options_.max_sequences) {
+    std::optional<WaitingRequest> waiting = queue_.Pop();
+    if (!waiting.has_value() || !AdmitOne(*std::move(waiting))) return;
+  }
+}
+
+// False when it has to wait for T0.
+bool Engine::Loop::AdmitOne(WaitingRequest waiting) {
+  const GenerationRequest& request = waiting.request;
+  SequenceSpec spec;
+  spec.session = SessionId::Random();
+  spec.request_id = request.request_id;
+  spec.prompt_tokens = static_cast<int64_t>(request.prompt.size());
+  spec.max_tokens = spec.prompt_tokens + request.max_new_tokens;
+  spec.placement = options_.placement;
+  if (request.hbm_ratio.has_value()) {
+    spec.placement.hbm_ratio = *request.hbm_ratio;
+  }
+  absl::StatusOr<SequenceId> id = cache_->Open(spec);
+  if (absl::IsResourceExhausted(id.status()) && !running_.empty()) {
+    queue_.PutBack(std::move(waiting));
+    return false;
+  }
+  const absl::Time now = absl::Now();
+  auto sequence = std::make_unique<RunningSequence>(
+      std::move(waiting.request), std::move(waiting.stream), spec.session, now);
+  if (!id.ok()) {
+    GenerationEnd end = sequence->MakeEnd(FinishReason::kError);
+    end.error = id.status();
+    metrics_.failures.Increment();
+    queue_.Forget(sequence->request().request_id);
+    sequence->stream().Finish("", std::move(end));
+    return true;
+  }
+  sequence->id = *id;
+  metrics_.requests.Increment();
+  metrics_.queue_seconds.Observe(absl::ToDoubleSeconds(now - waiting.queued));
+  running_.push_back(std::move(sequence));
+  return true;
+}
+
+void Engine::Loop::EndExpired() {
+  const absl::Time now = absl::Now();
+  for (WaitingRequest& waiting : queue_.PopExpired(now)) {
+    GenerationEnd end;
+    end.reason = waiting.stream->cancelled() ? FinishReason::kCancelled
+                                             : FinishReason::kDeadline;
+    end.prompt_tokens = static_cast<int64_t>(waiting.request.prompt.size());
+    queue_.Forget(waiting.request.request_id);
+    waiting.stream->Finish("", std::move(end));
+  }
+  for (auto& sequence : running_) {
+    if (sequence->stream().cancelled()) {
+      End(*sequence, sequence->MakeEnd(FinishReason::kCancelled));
+    } else if (sequence->request().deadline <= now) {
+      End(*sequence, sequence->MakeEnd(FinishReason::kDeadline));
+    }
+  }
+  RemoveEnded();
+}
+
+void Engine::Loop::End(RunningSequence& sequence, GenerationEnd end) {
+  end.tiers = cache_->Stats(sequence.id);
+  metrics_.cold_rows_mapped.Increment(
+      static_cast<double>(end.tiers.cold_rows_mapped));
+  metrics_.cold_rows_fetched.Increment(
+      static_cast<double>(end.tiers.cold_rows_fetched));
+  metrics_.late_fetches.Increment(static_cast<double>(end.tiers.late_fetches));
+  metrics_.promoted_tokens.Increment(
+      static_cast<double>(end.tiers.promoted_tokens));
+  cache_->Close(sequence.id);
+  sequence.ended = true;
+  queue_.Forget(sequence.request().request_id);
+  sequence.stream().Finish(sequence.FlushText(), std::move(end));
+}
+
+void Engine::Loop::Fail(RunningSequence& sequence, const absl::Status& why) {
+  GenerationEnd end = sequence.MakeEnd(FinishReason::kError);
+  end.error = why;
+  metrics_.failures.Increment();
+  End(sequence, std::move(end));
+}
+
+void Engine::Loop::RemoveEnded() {
+  const auto removed = std::erase_if(
+      running_, [](const auto& sequence) { return sequence->ended; });
+  if (removed == 0) return;
+  // Its lines are free: whoever was parked may try again.
+  for (auto& sequence : running_) sequence->parked = false;
+}
+
+}  // namespace farkv

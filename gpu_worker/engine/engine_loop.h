@@ -1,0 +1,71 @@
+// The engine's thread: admission, steps, ends. See engine.h.
+#ifndef FARKV_GPU_WORKER_ENGINE_ENGINE_LOOP_H_
+#define FARKV_GPU_WORKER_ENGINE_ENGINE_LOOP_H_
+
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "common/base/thread_pool.h"
+#include "gpu_worker/engine/engine.h"
+#include "gpu_worker/engine/engine_metrics.h"
+#include "gpu_worker/engine/request_queue.h"
+#include "gpu_worker/engine/running_sequence.h"
+#include "gpu_worker/model/decoder.h"
+
+namespace farkv {
+
+class Engine::Loop {
+ public:
+  static absl::StatusOr<std::unique_ptr<Loop>> Create(EngineOptions options);
+  ~Loop();
+
+  RequestQueue& queue() { return queue_; }
+  const EngineOptions& options() const { return options_; }
+  const Model& model() const { return model_; }
+
+  // On the engine's thread only.
+  EngineLoad Load() const;
+  std::vector<SequenceInfo> Sequences() const;
+  std::vector<PeerStats> Peers() const { return cache_->Peers(); }
+  absl::StatusOr<std::vector<PageTierMap>> TierMap(
+      const std::string& sequence) const;
+
+ private:
+  using Batch = std::vector<RunningSequence*>;
+
+  explicit Loop(EngineOptions options);
+  void Run();
+  void Admit();
+  bool AdmitOne(WaitingRequest waiting);
+  void EndExpired();
+  void StepOnce();
+  // One forward pass over `batch`; ABORTED ones are repeated.
+  absl::Status Step(const Batch& batch);
+  absl::Status TryStep(const Batch& batch);
+  void HandleOverflow(const Batch& batch, const absl::Status& why);
+  void Deliver(const Batch& batch, std::span<const int64_t> rows,
+               std::span<const float> logits);
+  void End(RunningSequence& sequence, GenerationEnd end);
+  void Fail(RunningSequence& sequence, const absl::Status& why);
+  void RemoveEnded();
+
+  EngineOptions options_;
+  // In construction order: each may use those above it.
+  ThreadPool pool_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;
+  Model model_;
+  std::unique_ptr<Decoder> decoder_;
+  std::unique_ptr<KvCache> cache_;
+  EngineMetrics metrics_;
+  RequestQueue queue_;
+  std::vector<std::unique_ptr<RunningSequence>> running_;
+  std::vector<float> logits_;
+  std::thread thread_;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_ENGINE_ENGINE_LOOP_H_

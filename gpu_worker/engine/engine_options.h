@@ -1,0 +1,45 @@
+// Settings of the engine, copied once from the worker's flags. Plain values.
+#ifndef FARKV_GPU_WORKER_ENGINE_ENGINE_OPTIONS_H_
+#define FARKV_GPU_WORKER_ENGINE_ENGINE_OPTIONS_H_
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/layout/kv_geometry.h"
+#include "common/policy/placement_settings.h"
+#include "common/telemetry/metrics.h"
+#include "gpu_worker/tiering/tiering_options.h"
+
+namespace farkv {
+
+// Sees every row of logits that chose a token: for benches and evaluation.
+// `position` is the absolute position of the token that the logits choose.
+// Runs on the engine's thread.
+using LogitSink =
+    std::function<void(const std::string& request_id, int64_t position,
+                       std::span<const float> logits)>;
+
+struct EngineOptions {
+  std::string model;  // directory with config.json, tokenizer.json, weights
+  std::string device = "cpu";
+  DType kv_dtype = DType::kBf16;
+  int max_sequences = 8;    // that run at once
+  int max_queue = 64;       // that wait
+  int threads = 2;          // of the CPU kernels, the engine's included
+  int prefill_chunk = 512;  // most rows of a step
+  uint64_t seed = 0;        // of requests that name none
+  PlacementSettings placement;
+  TieringOptions tiering;
+  LogitSink logit_sink;        // may be empty
+  Metrics* metrics = nullptr;  // borrowed; may be null
+
+  // INVALID_ARGUMENT naming the flag, its value and the allowed range.
+  absl::Status Validate() const;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_ENGINE_ENGINE_OPTIONS_H_

@@ -1,0 +1,164 @@
+// One forward pass of the engine: choosing rows, running them, sending tokens.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "gpu_worker/engine/engine_loop.h"
+
+namespace farkv {
+namespace {
+
+// A page given away in mid-step is rare; thrice in a row is a fault.
+constexpr int kMaxRepeats = 3;
+
+// Decoding sequences come first, one row each; what is left of the step goes
+// to prompts, oldest first.
+std::vector<int64_t> ChooseRows(const std::vector<RunningSequence*>& batch,
+                                int64_t max_rows) {
+  std::vector<int64_t> rows(batch.size(), 0);
+  int64_t left = max_rows;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (batch[i]->prefilling()) continue;
+    rows[i] = 1;
+    --left;
+  }
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (rows[i] != 0) continue;
+    const auto pending = static_cast<int64_t>(batch[i]->pending().size());
+    rows[i] = std::clamp<int64_t>(pending, 0, left);
+    left -= rows[i];
+  }
+  return rows;
+}
+
+// The rows of a step as the decoder takes them.
+struct StepInput {
+  std::vector<StepRows> rows;
+  std::vector<int32_t> tokens;
+  std::vector<int64_t> positions;
+  std::vector<int32_t> logit_rows;
+};
+
+StepInput BuildInput(const std::vector<RunningSequence*>& batch,
+                     std::span<const int64_t> rows) {
+  StepInput input;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (rows[i] == 0) continue;
+    const RunningSequence& sequence = *batch[i];
+    const auto pending = sequence.pending();
+    input.rows.push_back({sequence.id, static_cast<int32_t>(rows[i])});
+    for (int64_t r = 0; r < rows[i]; ++r) {
+      input.tokens.push_back(pending[static_cast<size_t>(r)]);
+      input.positions.push_back(sequence.processed() + r);
+    }
+    if (rows[i] == static_cast<int64_t>(pending.size())) {
+      input.logit_rows.push_back(static_cast<int32_t>(input.tokens.size()) - 1);
+    }
+  }
+  return input;
+}
+
+}  // namespace
+
+void Engine::Loop::StepOnce() {
+  Batch batch;
+  for (auto& sequence : running_) {
+    if (!sequence->parked) batch.push_back(sequence.get());
+  }
+  if (batch.empty() && !running_.empty()) {
+    running_.front()->parked = false;
+    batch.push_back(running_.front().get());
+  }
+  if (batch.empty()) return;
+  const absl::Status status = Step(batch);
+  if (status.ok()) return;
+  if (absl::IsResourceExhausted(status)) {
+    HandleOverflow(batch, status);
+  } else if (batch.size() == 1) {
+    Fail(*batch.front(), status);
+  } else {
+    // Which sequence it was shows when each runs alone; their bits are the
+    // same in any company.
+    for (RunningSequence* sequence : batch) {
+      const absl::Status alone = Step({sequence});
+      if (!alone.ok()) Fail(*sequence, alone);
+    }
+  }
+}
+
+// T0 is too small for the step: the youngest sequence makes room.
+void Engine::Loop::HandleOverflow(const Batch& batch, const absl::Status& why) {
+  if (batch.size() == 1) {
+    Fail(*batch.front(), why);
+    return;
+  }
+  RunningSequence& youngest = *batch.back();
+  cache_->Park(youngest.id);
+  youngest.parked = true;
+  metrics_.parked_sequences.Increment();
+}
+
+absl::Status Engine::Loop::Step(const Batch& batch) {
+  absl::Status status;
+  for (int attempt = 0; attempt < kMaxRepeats; ++attempt) {
+    status = TryStep(batch);
+    if (!absl::IsAborted(status)) return status;
+    metrics_.repeated_steps.Increment();
+  }
+  return status;
+}
+
+absl::Status Engine::Loop::TryStep(const Batch& batch) {
+  const absl::Time start = absl::Now();
+  const std::vector<int64_t> rows = ChooseRows(batch, decoder_->max_rows());
+  const StepInput input = BuildInput(batch, rows);
+  FARKV_RETURN_IF_ERROR(cache_->Begin(input.rows, *stream_));
+  absl::Status status = decoder_->Step(
+      *stream_, {input.tokens, input.positions, input.logit_rows},
+      [this](int layer) -> absl::StatusOr<LayerKv> {
+        FARKV_ASSIGN_OR_RETURN(const LayerView view,
+                               cache_->PrepareLayer(layer));
+        return LayerKv{view.targets, view.sequences};
+      },
+      logits_);
+  if (!status.ok()) {
+    cache_->Discard();
+    return status;
+  }
+  FARKV_RETURN_IF_ERROR(cache_->Commit());
+  metrics_.steps.Increment();
+  metrics_.step_seconds.Observe(absl::ToDoubleSeconds(absl::Now() - start));
+  Deliver(batch, rows, logits_);
+  return absl::OkStatus();
+}
+
+void Engine::Loop::Deliver(const Batch& batch, std::span<const int64_t> rows,
+                           std::span<const float> logits) {
+  const auto vocab = static_cast<size_t>(model_.config.vocab_size);
+  const absl::Time now = absl::Now();
+  size_t row = 0;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    RunningSequence& sequence = *batch[i];
+    if (rows[i] == 0) continue;
+    if (sequence.prefilling()) {
+      metrics_.prompt_tokens.Increment(static_cast<double>(rows[i]));
+    }
+    sequence.Advance(rows[i]);
+    if (!sequence.pending().empty()) continue;
+    const auto chosen_by = logits.subspan(vocab * row++, vocab);
+    if (options_.logit_sink) {
+      options_.logit_sink(sequence.request().request_id, sequence.processed(),
+                          chosen_by);
+    }
+    const bool first = sequence.generated() == 0;
+    (first ? metrics_.first_token_seconds : metrics_.token_seconds)
+        .Observe(absl::ToDoubleSeconds(now - sequence.last_token));
+    sequence.last_token = now;
+    metrics_.generated_tokens.Increment();
+    auto end =
+        sequence.Accept(chosen_by, model_.tokenizer, model_.config.eos_tokens);
+    if (end.has_value()) End(sequence, *std::move(end));
+  }
+}
+
+}  // namespace farkv

@@ -1,0 +1,137 @@
+#include "gpu_worker/engine/generation.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace farkv {
+namespace {
+
+absl::Status CheckTokens(const char* field, const std::vector<int32_t>& tokens,
+                         int32_t vocab_size) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] < 0 || tokens[i] >= vocab_size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, "[", i, "] is token ", tokens[i],
+                       ", must lie in [0, ", vocab_size, ")"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRange(const char* field, int64_t value, int64_t low,
+                        int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      field, " is ", value, ", must lie in [", low, ", ", high, "]"));
+}
+
+absl::Status CheckStops(const std::vector<std::string>& stops) {
+  if (stops.size() > kMaxStops) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stopping.stop_texts has ", stops.size(),
+                     " items, at most ", kMaxStops, " allowed"));
+  }
+  for (const std::string& stop : stops) {
+    if (stop.empty() || stop.size() > kMaxStopBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a stop text has ", stop.size(),
+                       " bytes, must have 1 to ", kMaxStopBytes));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status GenerationRequest::Validate(int32_t vocab_size,
+                                         int64_t max_position) const {
+  if (prompt.empty()) {
+    return absl::InvalidArgumentError("the prompt is empty");
+  }
+  FARKV_RETURN_IF_ERROR(CheckTokens("prompt", prompt, vocab_size));
+  FARKV_RETURN_IF_ERROR(CheckTokens("forced_tokens", forced, vocab_size));
+  FARKV_RETURN_IF_ERROR(
+      CheckTokens("stopping.stop_token_ids", stop_tokens, vocab_size));
+  FARKV_RETURN_IF_ERROR(sampling.Validate());
+  FARKV_RETURN_IF_ERROR(CheckRange("stopping.max_new_tokens", max_new_tokens, 1,
+                                   kMaxRequestTokens));
+  FARKV_RETURN_IF_ERROR(
+      CheckRange("stopping.min_new_tokens", min_new_tokens, 0, max_new_tokens));
+  FARKV_RETURN_IF_ERROR(CheckRange("the number of forced tokens",
+                                   static_cast<int64_t>(forced.size()), 0,
+                                   max_new_tokens));
+  FARKV_RETURN_IF_ERROR(CheckStops(stop_texts));
+  const auto total = static_cast<int64_t>(prompt.size()) + max_new_tokens;
+  if (total > max_position) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the prompt of ", prompt.size(),
+                     " tokens and max_new_tokens ", max_new_tokens, " make ",
+                     total, " positions; the model has ", max_position));
+  }
+  return absl::OkStatus();
+}
+
+void GenerationStream::SetNotify(std::function<void()> notify) {
+  bool waiting = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    notify_ = notify;
+    waiting = !pending_.empty();
+  }
+  if (waiting && notify) notify();
+}
+
+GenerationEvent GenerationStream::Take() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(pending_, {});
+}
+
+GenerationEvent GenerationStream::WaitAndTake() {
+  absl::MutexLock lock(&mutex_);
+  auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !pending_.empty();
+  };
+  mutex_.Await(absl::Condition(&ready));
+  return std::exchange(pending_, {});
+}
+
+void GenerationStream::Cancel() {
+  absl::MutexLock lock(&mutex_);
+  cancelled_ = true;
+}
+
+bool GenerationStream::cancelled() const {
+  absl::MutexLock lock(&mutex_);
+  return cancelled_;
+}
+
+void GenerationStream::Append(const std::string& text, int32_t token) {
+  {
+    absl::MutexLock lock(&mutex_);
+    pending_.text += text;
+    pending_.tokens.push_back(token);
+  }
+  Notify();
+}
+
+void GenerationStream::Finish(const std::string& text, GenerationEnd end) {
+  {
+    absl::MutexLock lock(&mutex_);
+    pending_.text += text;
+    pending_.end = std::move(end);
+  }
+  Notify();
+}
+
+void GenerationStream::Notify() {
+  std::function<void()> notify;
+  {
+    absl::MutexLock lock(&mutex_);
+    notify = notify_;
+  }
+  if (notify) notify();
+}
+
+}  // namespace farkv

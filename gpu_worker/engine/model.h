@@ -1,0 +1,28 @@
+// Everything of a model directory that the engine needs, loaded once.
+// Read-only after Load.
+#ifndef FARKV_GPU_WORKER_ENGINE_MODEL_H_
+#define FARKV_GPU_WORKER_ENGINE_MODEL_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "gpu_worker/model/model_config.h"
+#include "gpu_worker/model/tokenizer.h"
+#include "gpu_worker/model/weights.h"
+
+namespace farkv {
+
+struct Model {
+  std::string name;  // last part of the directory
+  ModelConfig config;
+  Tokenizer tokenizer;
+  ModelWeights weights;
+
+  // Errors name the file and what was wrong with it.
+  static absl::StatusOr<Model> Load(const std::string& directory,
+                                    Device& device);
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_ENGINE_MODEL_H_

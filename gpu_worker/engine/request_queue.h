@@ -1,0 +1,80 @@
+// Requests that wait for admission, and the names of those that wait or run.
+// Also carries questions to the engine's thread. Thread-safe.
+#ifndef FARKV_GPU_WORKER_ENGINE_REQUEST_QUEUE_H_
+#define FARKV_GPU_WORKER_ENGINE_REQUEST_QUEUE_H_
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "gpu_worker/engine/generation.h"
+
+namespace farkv {
+
+struct WaitingRequest {
+  GenerationRequest request;
+  std::shared_ptr<GenerationStream> stream;
+  absl::Time queued;
+};
+
+class RequestQueue {
+ public:
+  explicit RequestQueue(int max_waiting) : max_waiting_(max_waiting) {}
+
+  // Callers. RESOURCE_EXHAUSTED naming the bound, ALREADY_EXISTS naming the
+  // id, UNAVAILABLE when draining.
+  absl::StatusOr<std::shared_ptr<GenerationStream>> Push(
+      GenerationRequest request, absl::Time now);
+  bool Abort(const std::string& request_id);
+  void SetDraining(bool draining);
+  bool draining() const;
+  void Stop();
+  // Runs `question` on the engine's thread and waits for it. UNAVAILABLE when
+  // the engine stops, DEADLINE_EXCEEDED after `timeout` when it did not begin.
+  absl::Status Ask(std::function<void()> question, absl::Duration timeout);
+  bool WaitIdle(absl::Duration timeout);
+  int num_waiting() const;
+
+  // The engine's thread.
+  // Sleeps until there is something to do; false when stopped.
+  bool WaitForWork(bool has_running);
+  void AnswerQuestions();
+  // Takes the oldest; PutBack returns it to the front.
+  std::optional<WaitingRequest> Pop();
+  void PutBack(WaitingRequest waiting);
+  // Takes those that were cancelled or are past their deadline.
+  std::vector<WaitingRequest> PopExpired(absl::Time now);
+  // A request has ended: its id may be used again.
+  void Forget(const std::string& request_id);
+  std::vector<WaitingRequest> StopAndPopAll();
+  void ForEachWaiting(
+      const std::function<void(const WaitingRequest&)>& visit) const;
+
+ private:
+  struct Question {
+    std::function<void()> run;
+    bool begun = false;
+    bool done = false;
+  };
+
+  const int max_waiting_;
+  mutable absl::Mutex mutex_;
+  std::deque<WaitingRequest> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<GenerationStream>> names_
+      ABSL_GUARDED_BY(mutex_);
+  std::deque<Question*> questions_ ABSL_GUARDED_BY(mutex_);
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_ENGINE_REQUEST_QUEUE_H_

@@ -1,0 +1,64 @@
+#include "gpu_worker/engine/running_sequence.h"
+
+#include <algorithm>
+
+namespace farkv {
+
+RunningSequence::RunningSequence(GenerationRequest request,
+                                 std::shared_ptr<GenerationStream> stream,
+                                 SessionId session, absl::Time admitted)
+    : last_token(admitted),
+      request_(std::move(request)),
+      stream_(std::move(stream)),
+      session_(session),
+      admitted_(admitted),
+      tokens_(request_.prompt),
+      text_(request_.stop_texts, request_.include_stop) {}
+
+GenerationEnd RunningSequence::MakeEnd(FinishReason reason) const {
+  GenerationEnd end;
+  end.reason = reason;
+  end.prompt_tokens = static_cast<int64_t>(request_.prompt.size());
+  end.completion_tokens = generated();
+  end.seed = request_.sampling.seed;
+  return end;
+}
+
+std::optional<GenerationEnd> RunningSequence::Accept(
+    std::span<const float> logits, const Tokenizer& tokenizer,
+    std::span<const int32_t> eos_tokens) {
+  const bool forced = forced_next();
+  const int32_t token = forced
+                            ? request_.forced[static_cast<size_t>(generated())]
+                            : SampleToken(logits, request_.sampling,
+                                          static_cast<int64_t>(tokens_.size()));
+  tokens_.push_back(token);
+  stream_->Append(text_.Push(tokenizer.Decode(token)), token);
+  std::optional<GenerationEnd> end;
+  // A forced continuation is processed to its end whatever it contains.
+  if (!forced) end = StopAt(token, eos_tokens);
+  if (!end && generated() >= request_.max_new_tokens) {
+    end = MakeEnd(FinishReason::kLength);
+  }
+  return end;
+}
+
+std::optional<GenerationEnd> RunningSequence::StopAt(
+    int32_t token, std::span<const int32_t> eos_tokens) {
+  if (text_.matched().has_value()) {
+    GenerationEnd end = MakeEnd(FinishReason::kStop);
+    end.stop_text = text_.matched();
+    return end;
+  }
+  if (generated() <= request_.min_new_tokens) return std::nullopt;
+  const auto contains = [token](std::span<const int32_t> tokens) {
+    return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+  };
+  const bool end_of_text = !request_.ignore_eos && contains(eos_tokens);
+  if (!end_of_text && !contains(request_.stop_tokens)) return std::nullopt;
+  GenerationEnd end = MakeEnd(FinishReason::kStop);
+  end.stop_token = token;
+  return end;
+}
+
+}  // namespace farkv

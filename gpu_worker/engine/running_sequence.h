@@ -1,0 +1,80 @@
+// A sequence that the engine has admitted, and the step-by-step bookkeeping of
+// its tokens. Thread-compatible; the engine's thread owns it.
+#ifndef FARKV_GPU_WORKER_ENGINE_RUNNING_SEQUENCE_H_
+#define FARKV_GPU_WORKER_ENGINE_RUNNING_SEQUENCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gpu_worker/engine/generation.h"
+#include "gpu_worker/engine/output_text.h"
+#include "gpu_worker/model/tokenizer.h"
+#include "gpu_worker/tiering/kv_cache.h"
+
+namespace farkv {
+
+class RunningSequence {
+ public:
+  RunningSequence(GenerationRequest request,
+                  std::shared_ptr<GenerationStream> stream, SessionId session,
+                  absl::Time admitted);
+
+  // Tokens known but not yet processed: the rest of the prompt, or the token
+  // chosen last. At least one while the sequence runs.
+  std::span<const int32_t> pending() const {
+    return std::span<const int32_t>(tokens_).subspan(
+        static_cast<size_t>(processed_));
+  }
+  int64_t processed() const { return processed_; }
+  bool prefilling() const {
+    return processed_ < static_cast<int64_t>(request_.prompt.size());
+  }
+
+  // `rows` pending tokens have been processed.
+  void Advance(int64_t rows) { processed_ += rows; }
+
+  // Chooses the next token from the logits behind the last known one, sends
+  // it, and returns the end if it is the last.
+  std::optional<GenerationEnd> Accept(std::span<const float> logits,
+                                      const Tokenizer& tokenizer,
+                                      std::span<const int32_t> eos_tokens);
+  // Text still held back; for the end.
+  std::string FlushText() { return text_.Flush(); }
+  GenerationEnd MakeEnd(FinishReason reason) const;
+
+  const GenerationRequest& request() const { return request_; }
+  GenerationStream& stream() const { return *stream_; }
+  SessionId session() const { return session_; }
+  absl::Time admitted() const { return admitted_; }
+  int64_t generated() const {
+    return static_cast<int64_t>(tokens_.size() - request_.prompt.size());
+  }
+
+  SequenceId id;        // in the KV cache
+  bool parked = false;  // waits for T0
+  bool ended = false;   // to be removed
+  absl::Time last_token;
+
+ private:
+  bool forced_next() const {
+    return generated() < static_cast<int64_t>(request_.forced.size());
+  }
+  std::optional<GenerationEnd> StopAt(int32_t token,
+                                      std::span<const int32_t> eos_tokens);
+
+  GenerationRequest request_;
+  std::shared_ptr<GenerationStream> stream_;
+  SessionId session_;
+  absl::Time admitted_;
+  std::vector<int32_t> tokens_;  // prompt, then generated
+  int64_t processed_ = 0;
+  OutputText text_;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_ENGINE_RUNNING_SEQUENCE_H_
