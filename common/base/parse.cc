@@ -57,10 +57,12 @@ std::string FormatBytes(uint64_t bytes) {
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text) {
   absl::Duration duration;
   if (!absl::ParseDuration(text, &duration) ||
-      duration <= absl::ZeroDuration()) {
+      duration <= absl::ZeroDuration() ||
+      duration == absl::InfiniteDuration()) {
     return absl::InvalidArgumentError(
         absl::StrCat("duration \"", text,
-                     "\" must be positive and carry a unit, as in 500ms"));
+                     "\" must be positive, finite and carry a unit, as in "
+                     "500ms"));
   }
   return duration;
 }

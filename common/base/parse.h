@@ -16,7 +16,7 @@ namespace farkv {
 absl::StatusOr<uint64_t> ParseBytes(absl::string_view text);
 // 68719476736 -> "64GiB"; the largest binary unit that divides it.
 std::string FormatBytes(uint64_t bytes);
-// "500ms", "10s", "1m30s"; must be positive.
+// "500ms", "10s", "1m30s"; must be positive and finite.
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text);
 // A decimal in [0, 1], held in 1/10,000 (ALGORITHMS 0.3): "0.3" -> 3000.
 absl::StatusOr<int32_t> ParseRatio(absl::string_view text);

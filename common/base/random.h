@@ -4,6 +4,7 @@
 #ifndef FARKV_COMMON_BASE_RANDOM_H_
 #define FARKV_COMMON_BASE_RANDOM_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 
@@ -29,9 +30,11 @@ inline uint64_t CounterDraw(uint64_t seed,
   return SplitMix64At(state, 0);
 }
 
-// Maps a draw to (0, 1): ((x >> 11) + 0.5) * 2^-53.
+// Maps a draw to (0, 1): ((x >> 11) + 0.5) * 2^-53. The largest draw would
+// round to 1, so it takes the number below.
 inline double ToUnit(uint64_t draw) {
-  return (static_cast<double>(draw >> 11) + 0.5) * 0x1.0p-53;
+  return std::min((static_cast<double>(draw >> 11) + 0.5) * 0x1.0p-53,
+                  0x1.fffffffffffffp-1);
 }
 
 }  // namespace farkv
