@@ -18,7 +18,7 @@ constexpr size_t kCacheLine = 64;
 constexpr int32_t kScratchRows = 256;
 // Below this many cycles of work a second thread costs more than it brings;
 // reckoned as if every step of K were one of a full tile.
-constexpr int64_t kSerialCycles = 60'000;
+constexpr int64_t kSerialCycles = 100'000;
 constexpr int64_t kTileStepCycles = 24;
 
 size_t RoundUp(size_t value, size_t to) { return (value + to - 1) / to * to; }

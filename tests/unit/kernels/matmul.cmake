@@ -1,2 +1,2 @@
 farkv_test(kernels_matmul_test SRCS matmul_test.cc
-  DEPS farkv_matmul hwy::hwy LABELS unit cpu)
+  DEPS farkv_matmul farkv_device_fake hwy::hwy LABELS unit cpu)

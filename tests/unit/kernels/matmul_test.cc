@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "common/base/bf16.h"
@@ -326,27 +327,39 @@ TEST(MatMulTest, NothingIsWrittenPastTheLastColumnOrRow) {
   }
 }
 
-class DeviceMatMulTest : public ::testing::TestWithParam<WeightType> {};
+class DeviceMatMulTest
+    : public ::testing::TestWithParam<std::tuple<const char*, WeightType>> {};
 
+// On the fake device this also shows that device memory is touched by
+// operations only, and host memory not after PackWeight has returned.
 TEST_P(DeviceMatMulTest, AStreamComputesWhatTheKernelComputes) {
+  const auto [device_name, type] = GetParam();
   ThreadPool pool(2);
-  absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice("cpu", pool);
+  auto device = OpenDevice(device_name, pool);
   ASSERT_TRUE(device.ok()) << device.status();
   const std::unique_ptr<Stream> stream = (*device)->NewStream();
   const Shape shape{200, 77};
-  const matmul::Kernel kernel = matmul::ChooseKernel(GetParam());
-  const Packed expected(shape, kernel, 10);
-  const std::vector<uint16_t> halves = ToBf16(expected.values());
-  const void* host = GetParam() == WeightType::kBf16
-                         ? static_cast<const void*>(halves.data())
-                         : static_cast<const void*>(expected.values().data());
+  const Packed expected(shape, matmul::ChooseKernel(type), 10);
   const std::vector<float> activations = Values(11).Take(9 * shape.cols);
   std::vector<float> out(9 * 200);
+  auto device_in = (*device)->Allocate(activations.size() * sizeof(float));
+  auto device_out = (*device)->Allocate(out.size() * sizeof(float));
+  ASSERT_TRUE(device_in.ok() && device_out.ok());
 
-  absl::StatusOr<PackedWeight> weight =
-      PackWeight(**device, *stream, GetParam(), host, shape.rows, shape.cols);
+  std::vector<uint16_t> halves = ToBf16(expected.values());
+  std::vector<float> floats = expected.values();
+  absl::StatusOr<PackedWeight> weight = PackWeight(
+      **device, *stream, type,
+      type == WeightType::kBf16 ? static_cast<const void*>(halves.data())
+                                : static_cast<const void*>(floats.data()),
+      shape.rows, shape.cols);
   ASSERT_TRUE(weight.ok()) << weight.status();
-  MatMul(*stream, activations.data(), 9, *weight, out.data());
+  std::fill(halves.begin(), halves.end(), uint16_t{0});
+  std::fill(floats.begin(), floats.end(), 0.0f);
+  stream->Copy(device_in->data(), activations.data(), device_in->size());
+  MatMul(*stream, reinterpret_cast<const float*>(device_in->data()), 9, *weight,
+         reinterpret_cast<float*>(device_out->data()));
+  stream->Copy(out.data(), device_out->data(), device_out->size());
   stream->Synchronize();
 
   EXPECT_EQ(weight->rows, shape.rows);
@@ -354,9 +367,10 @@ TEST_P(DeviceMatMulTest, AStreamComputesWhatTheKernelComputes) {
   EXPECT_EQ(out, expected.Times(pool, activations.data(), 9));
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, DeviceMatMulTest,
-                         ::testing::Values(WeightType::kBf16,
-                                           WeightType::kF32));
+INSTANTIATE_TEST_SUITE_P(
+    Devices, DeviceMatMulTest,
+    ::testing::Combine(::testing::Values("cpu", "fake"),
+                       ::testing::Values(WeightType::kBf16, WeightType::kF32)));
 
 TEST(PackWeightTest, AnEmptyShapeIsRefusedWithItsNumbers) {
   ThreadPool pool(1);
