@@ -13,6 +13,7 @@ namespace farkv::bench {
 namespace {
 
 constexpr void (*kSubcommands[])(CLI::App&, Run&) = {
+    RegisterAttention,
     RegisterMatMul,
 };
 

@@ -15,6 +15,7 @@ namespace farkv::bench {
 // that an exactness or fault check failed, never that a goal was missed.
 using Run = std::function<absl::Status()>;
 
+void RegisterAttention(CLI::App& app, Run& chosen);
 void RegisterMatMul(CLI::App& app, Run& chosen);
 
 }  // namespace farkv::bench
