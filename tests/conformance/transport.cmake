@@ -1,3 +1,6 @@
 farkv_test(transport_loopback_conformance_test
   SRCS transport_loopback_test.cc
   DEPS farkv_transport LABELS "conformance;cpu;tsan")
+farkv_test(transport_ucx_conformance_test
+  SRCS transport_ucx_test.cc
+  DEPS farkv_transport_ucx LABELS "conformance;cpu;ucx;tsan" TIMEOUT 300)

@@ -1,0 +1,33 @@
+// host and port as a socket address. Resolving a name may ask a name server
+// and blocks; it never runs on the engine's thread. Thread-safe.
+#ifndef FARKV_COMMON_TRANSPORT_UCX_SOCKET_ADDRESS_H_
+#define FARKV_COMMON_TRANSPORT_UCX_SOCKET_ADDRESS_H_
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace farkv {
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+
+  const sockaddr* get() const {
+    return reinterpret_cast<const sockaddr*>(&storage);
+  }
+  uint16_t port() const;
+  bool is_loopback() const;      // 127.0.0.0/8 or ::1
+  std::string ToString() const;  // "127.0.0.1:4000"
+};
+
+// INVALID_ARGUMENT naming the host when it cannot be resolved.
+absl::StatusOr<SocketAddress> ResolveAddress(const std::string& host,
+                                             uint16_t port);
+
+}  // namespace farkv
+
+#endif  // FARKV_COMMON_TRANSPORT_UCX_SOCKET_ADDRESS_H_
