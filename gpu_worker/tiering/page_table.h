@@ -1,6 +1,6 @@
 // Where the rows of one sequence are: the truth of the worker (DESIGN 13).
 // Layers share one decision, so residence is kept per position; live bitmaps
-// and places on the node are kept per layer.
+// per layer and KV head. Where a page lies on its node: remote_pages.h.
 //
 // A slot is *written* once its row exists, *resident* while its group has a
 // line set, and *cold* when it is written and not resident; a cold slot's page
@@ -12,7 +12,6 @@
 #include <memory>
 #include <vector>
 
-#include "common/base/ids.h"
 #include "common/layout/kv_geometry.h"
 #include "gpu_worker/tiering/t0_lines.h"
 
@@ -23,15 +22,6 @@ namespace farkv {
 // on their way. kStored: the node has confirmed every layer. kLost: it was
 // stored, and the node has lost it or given it away.
 enum class StoreState : uint8_t { kOpen, kFull, kStoring, kStored, kLost };
-
-// Where one layer of a page lies on its node.
-struct PagePlace {
-  Generation generation;
-  uint32_t slab_id = 0;
-  uint64_t slab_offset = 0;
-  // The mapped page's header and rows were checked under this generation.
-  bool verified = false;
-};
 
 struct Page {
   int32_t index = 0;
@@ -44,9 +34,6 @@ struct Page {
   // Changes whenever runs must say something else; never the same twice
   // within a table.
   uint64_t version = 0;
-
-  int node = -1;                  // index of the node; -1: none yet
-  std::vector<PagePlace> places;  // [layer] once reserved, else empty
 
   uint64_t cold() const { return written & ~resident; }
   bool full() const { return written == ~uint64_t{0}; }

@@ -5,15 +5,42 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "common/layout/kv_geometry.h"
+#include "gpu_worker/tiering/fetch_operation.h"
 #include "gpu_worker/tiering/kv_cache.h"
 #include "gpu_worker/tiering/page_table.h"
+#include "gpu_worker/tiering/remote_pages.h"
 #include "gpu_worker/tiering/run_cache.h"
 
 namespace farkv {
+
+// A page with cold rows, as one step reads it.
+struct ReadPage {
+  int32_t page_index = 0;
+  uint64_t slots = 0;  // the cold ones
+  int node = -1;
+  bool mapped = false;
+
+  friend bool operator==(const ReadPage&, const ReadPage&) = default;
+};
+
+// Cold reads of one sequence (cold_reads.h).
+struct SequenceReads {
+  std::vector<ReadPage> pages;      // of this step, ascending
+  std::vector<ReadPage> requested;  // what `layers` was asked for
+  std::vector<std::vector<std::shared_ptr<FetchOperation>>> layers;
+};
+
+// Rows on their way back into T0 (tier_moves.h).
+struct SequencePromotion {
+  std::vector<ReadPage> pages;  // ascending; whole groups
+  std::vector<std::shared_ptr<FetchOperation>> fetches;  // all layers
+  absl::Time retry_at = absl::InfinitePast();
+};
 
 struct Sequence {
   Sequence(SequenceId sequence_id, SequenceSpec sequence_spec, int64_t sets,
@@ -34,6 +61,11 @@ struct Sequence {
   // Cumulative attention per position, 2^-40; as long as num_tokens.
   std::vector<int64_t> scores;
   SequenceTierStats stats;
+
+  // Empty without memory nodes.
+  RemoteState remote;
+  SequenceReads reads;
+  SequencePromotion promotion;
 
   void NotePeak(const T0Lines& lines) {
     const auto sets = static_cast<uint64_t>(table.resident_sets());

@@ -1,0 +1,177 @@
+#include "gpu_worker/service/generation_codec.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace farkv {
+namespace {
+
+using worker::v1::GenerateRequest;
+
+absl::Status Unserved(const char* field) {
+  return absl::UnimplementedError(
+      absl::StrCat(field, " is set; this worker does not serve it"));
+}
+
+// Fields of the API that this release knows but does not serve.
+absl::Status CheckServed(const GenerateRequest& request) {
+  const auto& sampling = request.sampling();
+  if (request.has_chat()) return Unserved("chat");
+  if (sampling.has_min_p()) return Unserved("sampling.min_p");
+  if (sampling.has_repetition_penalty() || sampling.has_frequency_penalty() ||
+      sampling.has_presence_penalty()) {
+    return Unserved("a sampling penalty");
+  }
+  if (sampling.logit_bias_size() > 0) return Unserved("sampling.logit_bias");
+  if (sampling.has_n() && sampling.n() != 1) return Unserved("sampling.n");
+  if (request.has_top_logprobs() || request.logprobs() ||
+      request.prompt_logprobs()) {
+    return Unserved("logprobs");
+  }
+  if (request.has_priority()) return Unserved("priority");
+  const auto& tiers = request.tiers();
+  if (tiers.has_granularity() || tiers.has_placement() ||
+      tiers.has_eviction() || tiers.has_per_event_ratio() ||
+      tiers.has_cumulative_cap() || tiers.has_budget_tokens() ||
+      tiers.has_budget_ratio() || tiers.has_selection() ||
+      tiers.has_t2_ratio() || tiers.has_cold()) {
+    return Unserved("a tier setting other than hbm_ratio");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int32_t>> ReadPrompt(const GenerateRequest& request,
+                                                const Model& model) {
+  if (request.has_token_ids()) {
+    const auto& ids = request.token_ids().ids();
+    return std::vector<int32_t>(ids.begin(), ids.end());
+  }
+  if (request.text().empty()) {
+    return absl::InvalidArgumentError("the prompt is empty");
+  }
+  FARKV_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
+                         model.tokenizer.Encode(request.text()));
+  const int32_t bos_token = model.config.bos_token;
+  if (bos_token >= 0 && tokens.front() != bos_token) {
+    tokens.insert(tokens.begin(), bos_token);
+  }
+  return tokens;
+}
+
+void ReadSampling(const worker::v1::SamplingOptions& proto,
+                  SamplingOptions& sampling) {
+  if (proto.has_temperature()) sampling.temperature = proto.temperature();
+  if (proto.has_top_p()) sampling.top_p = proto.top_p();
+  if (proto.has_top_k()) sampling.top_k = proto.top_k();
+  if (proto.has_seed()) sampling.seed = proto.seed();
+}
+
+void ReadStopping(const worker::v1::StoppingOptions& proto,
+                  GenerationRequest& request) {
+  if (proto.has_max_new_tokens()) {
+    request.max_new_tokens = proto.max_new_tokens();
+  }
+  if (proto.has_min_new_tokens()) {
+    request.min_new_tokens = proto.min_new_tokens();
+  }
+  request.stop_texts.assign(proto.stop_texts().begin(),
+                            proto.stop_texts().end());
+  request.stop_tokens.assign(proto.stop_token_ids().begin(),
+                             proto.stop_token_ids().end());
+  request.ignore_eos = proto.ignore_eos();
+  request.include_stop = proto.include_stop_in_output();
+}
+
+worker::v1::FinishReason ToProto(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return worker::v1::FINISH_REASON_STOP;
+    case FinishReason::kLength:
+      return worker::v1::FINISH_REASON_LENGTH;
+    case FinishReason::kCancelled:
+      return worker::v1::FINISH_REASON_CANCELLED;
+    case FinishReason::kDeadline:
+      return worker::v1::FINISH_REASON_DEADLINE;
+    case FinishReason::kError:
+      break;
+  }
+  return worker::v1::FINISH_REASON_UNSPECIFIED;
+}
+
+void WriteTiers(const SequenceTierStats& stats, worker::v1::TierUsage& usage) {
+  const int64_t live = stats.t0_tokens + stats.t1_tokens + stats.t2_tokens;
+  usage.set_t0_tokens(stats.t0_tokens);
+  usage.set_t1_tokens(stats.t1_tokens);
+  usage.set_t2_tokens(stats.t2_tokens);
+  usage.set_t3_tokens(stats.t3_tokens);
+  usage.set_t0_share(live > 0 ? static_cast<double>(stats.t0_tokens) /
+                                    static_cast<double>(live)
+                              : 1.0);
+  usage.set_t0_peak_bytes(stats.t0_peak_bytes);
+  usage.set_staging_peak_bytes(stats.staging_peak_bytes);
+  usage.set_stored_pages(stats.stored_pages);
+  usage.set_stored_bytes(stats.stored_bytes);
+  usage.set_promoted_tokens(stats.promoted_tokens);
+  usage.set_demoted_tokens(stats.demoted_tokens);
+  usage.set_cold_rows_mapped(stats.cold_rows_mapped);
+  usage.set_cold_rows_fetched(stats.cold_rows_fetched);
+  usage.set_cold_rows_pushed_down(stats.cold_rows_pushed_down);
+  usage.set_cold_rows_read(stats.cold_rows_mapped + stats.cold_rows_fetched +
+                           stats.cold_rows_pushed_down);
+  usage.set_cold_bytes_fetched(stats.cold_bytes_fetched);
+  usage.set_late_fetches(stats.late_fetches);
+  usage.set_recomputed_tokens(stats.recomputed_tokens);
+  usage.set_plans(stats.plans);
+  usage.set_deferred_drops(stats.deferred_drops);
+  usage.set_exactness(worker::v1::OUTPUT_EXACTNESS_BITWISE);
+}
+
+}  // namespace
+
+absl::StatusOr<GenerationRequest> FromProto(const GenerateRequest& proto,
+                                            const Model& model,
+                                            const EngineOptions& options) {
+  FARKV_RETURN_IF_ERROR(CheckServed(proto));
+  GenerationRequest request;
+  request.request_id = proto.request_id();
+  request.sampling.seed = options.seed;
+  FARKV_ASSIGN_OR_RETURN(request.prompt, ReadPrompt(proto, model));
+  ReadSampling(proto.sampling(), request.sampling);
+  ReadStopping(proto.stopping(), request);
+  request.forced.assign(proto.forced_tokens().ids().begin(),
+                        proto.forced_tokens().ids().end());
+  if (proto.tiers().has_hbm_ratio()) {
+    const float ratio = proto.tiers().hbm_ratio();
+    if (!(ratio >= 0.0f && ratio <= 1.0f)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tiers.hbm_ratio is ", ratio, ", must lie in [0, 1]"));
+    }
+    request.hbm_ratio = static_cast<int32_t>(
+        std::lround(static_cast<double>(ratio) * kRatioOne));
+  }
+  return request;
+}
+
+worker::v1::Delta ToDelta(const GenerationEvent& event) {
+  worker::v1::Delta delta;
+  delta.set_text(event.text);
+  for (int32_t token : event.tokens) delta.add_token_ids(token);
+  return delta;
+}
+
+worker::v1::Finished ToFinished(const GenerationEnd& end) {
+  worker::v1::Finished finished;
+  finished.set_reason(ToProto(end.reason));
+  if (end.stop_text) finished.set_stop_text(*end.stop_text);
+  if (end.stop_token) finished.set_stop_token_id(*end.stop_token);
+  auto* usage = finished.mutable_usage();
+  usage->set_prompt_tokens(end.prompt_tokens);
+  usage->set_completion_tokens(end.completion_tokens);
+  usage->set_seed(end.seed);
+  WriteTiers(end.tiers, *finished.mutable_tiers());
+  return finished;
+}
+
+}  // namespace farkv

@@ -1,0 +1,174 @@
+#include "gpu_worker/service/worker_admin_service.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/page/page_format.h"
+#include "common/process/version.h"
+#include "common/rpc/duration_codec.h"
+#include "common/rpc/memory_codec.h"
+#include "common/rpc/status_codec.h"
+
+namespace farkv {
+namespace {
+
+using namespace admin::v1;  // NOLINT: the service's own messages
+
+grpc::ServerUnaryReactor* Done(grpc::CallbackServerContext* context,
+                               const absl::Status& status = absl::OkStatus()) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* NotOfWorkers(grpc::CallbackServerContext* context,
+                                       const char* what) {
+  return Done(context, absl::FailedPreconditionError(absl::StrCat(
+                           "a worker has no ", what, "; ask a memory node")));
+}
+
+void Fill(const SequenceInfo& info, Sequence& proto) {
+  proto.set_request_id(info.request_id);
+  proto.set_session_id(info.session.ToBytes());
+  proto.set_state(info.state);
+  proto.set_prompt_tokens(info.prompt_tokens);
+  proto.set_generated_tokens(info.generated_tokens);
+  proto.set_t0_tokens(info.tiers.t0_tokens);
+  proto.set_t1_tokens(info.tiers.t1_tokens);
+  proto.set_t2_tokens(info.tiers.t2_tokens);
+  proto.set_t3_tokens(info.tiers.t3_tokens);
+  proto.set_t0_bytes(static_cast<uint64_t>(info.tiers.t0_peak_bytes));
+  proto.set_cold_rows_read(info.tiers.cold_rows_mapped +
+                           info.tiers.cold_rows_fetched +
+                           info.tiers.cold_rows_pushed_down);
+  *proto.mutable_age() = ToProto(info.age);
+  proto.set_cold_mode(info.tiers.cold_mode);
+}
+
+// Reports one figure and ends: the engine goes on draining by itself.
+class DrainReactor final : public grpc::ServerWriteReactor<DrainResponse> {
+ public:
+  explicit DrainReactor(int left) {
+    response_.set_sessions_left(left);
+    response_.set_done(left == 0);
+    StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  DrainResponse response_;
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* WorkerAdminService::GetProcess(
+    grpc::CallbackServerContext* context, const GetProcessRequest*,
+    GetProcessResponse* response) {
+  const EngineLoad load = engine_.Load();
+  response->set_kind(PROCESS_KIND_WORKER);
+  response->set_id(identity_.worker_id);
+  Handshake handshake;
+  handshake.page_format_version = kPageFormatVersion;
+  handshake.kernel_target = KernelTarget();
+  handshake.software_version = SoftwareVersion();
+  *response->mutable_handshake() = ToProto(handshake);
+  *response->mutable_uptime() = ToProto(absl::Now() - start_);
+  response->set_draining(load.draining);
+  response->set_sessions(load.running);
+  for (const auto& [name, value] : identity_.config) {
+    (*response->mutable_config())[name] = value;
+  }
+  return Done(context);
+}
+
+grpc::ServerUnaryReactor* WorkerAdminService::ListPools(
+    grpc::CallbackServerContext* context, const ListPoolsRequest*,
+    ListPoolsResponse* response) {
+  const EngineLoad load = engine_.Load();
+  Pool* pool = response->add_pools();
+  pool->set_tier(types::v1::TIER_T0);
+  pool->set_owner_id(identity_.worker_id);
+  pool->set_capacity_bytes(load.t0.capacity_bytes);
+  pool->set_used_bytes(load.t0.used_bytes);
+  if (load.t0.line_bytes > 0) {
+    pool->set_capacity_pages(load.t0.capacity_bytes / load.t0.line_bytes);
+    pool->set_used_pages(load.t0.used_bytes / load.t0.line_bytes);
+  }
+  return Done(context);
+}
+
+grpc::ServerUnaryReactor* WorkerAdminService::ListSequences(
+    grpc::CallbackServerContext* context, const ListSequencesRequest*,
+    ListSequencesResponse* response) {
+  for (const SequenceInfo& info : engine_.Sequences()) {
+    Fill(info, *response->add_sequences());
+  }
+  return Done(context);
+}
+
+grpc::ServerUnaryReactor* WorkerAdminService::GetTierMap(
+    grpc::CallbackServerContext* context, const GetTierMapRequest* request,
+    GetTierMapResponse* response) {
+  const auto map = engine_.TierMap(request->sequence());
+  if (!map.ok()) return Done(context, map.status());
+  for (const SequenceInfo& info : engine_.Sequences()) {
+    if (info.request_id == request->sequence() ||
+        info.session.ToHex() == request->sequence()) {
+      Fill(info, *response->mutable_sequence());
+    }
+  }
+  for (const PageTierMap& page : *map) {
+    auto* proto = response->add_pages();
+    proto->set_page_index(page.page_index);
+    std::string tiers;
+    for (Tier tier : page.tiers) {
+      tiers += static_cast<char>('0' + static_cast<int>(tier));
+    }
+    proto->set_tiers(tiers);
+    proto->set_stored(page.stored);
+    proto->set_node_id(page.node_id);
+  }
+  return Done(context);
+}
+
+grpc::ServerUnaryReactor* WorkerAdminService::ListPeers(
+    grpc::CallbackServerContext* context, const ListPeersRequest*,
+    ListPeersResponse* response) {
+  for (const PeerStats& stats : engine_.Peers()) {
+    Peer* peer = response->add_peers();
+    peer->set_id(stats.id);
+    peer->set_address(stats.address);
+    peer->set_transport(stats.transport);
+    peer->set_healthy(stats.healthy);
+    peer->set_epoch(stats.epoch.value);
+    peer->set_bytes_sent(stats.bytes_sent);
+    peer->set_bytes_received(stats.bytes_received);
+    *peer->mutable_last_heartbeat() = ToProto(stats.last_heartbeat);
+  }
+  return Done(context);
+}
+
+grpc::ServerUnaryReactor* WorkerAdminService::ListSessions(
+    grpc::CallbackServerContext* context, const ListSessionsRequest*,
+    ListSessionsResponse*) {
+  return NotOfWorkers(context, "sessions");
+}
+
+grpc::ServerUnaryReactor* WorkerAdminService::ListEvictions(
+    grpc::CallbackServerContext* context, const ListEvictionsRequest*,
+    ListEvictionsResponse*) {
+  return NotOfWorkers(context, "log of eviction decisions");
+}
+
+grpc::ServerUnaryReactor* WorkerAdminService::Verify(
+    grpc::CallbackServerContext* context, const VerifyRequest*,
+    VerifyResponse*) {
+  return NotOfWorkers(context, "stored pages to verify");
+}
+
+grpc::ServerWriteReactor<DrainResponse>* WorkerAdminService::Drain(
+    grpc::CallbackServerContext*, const DrainRequest* request) {
+  engine_.SetDraining(request->drain());
+  const EngineLoad load = engine_.Load();
+  return new DrainReactor(load.running + load.waiting);
+}
+
+}  // namespace farkv

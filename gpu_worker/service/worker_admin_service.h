@@ -1,0 +1,70 @@
+// AdminService of a worker: its T0 pool, running sequences, tier maps, peers
+// and drain. Calls about node things answer FAILED_PRECONDITION. Thread-safe.
+#ifndef FARKV_GPU_WORKER_SERVICE_WORKER_ADMIN_SERVICE_H_
+#define FARKV_GPU_WORKER_SERVICE_WORKER_ADMIN_SERVICE_H_
+
+#include <map>
+#include <string>
+
+#include "absl/time/time.h"
+#include "farkv/admin/v1/admin_service.grpc.pb.h"
+#include "gpu_worker/engine/engine.h"
+
+namespace farkv {
+
+class WorkerAdminService final
+    : public farkv::admin::v1::AdminService::CallbackService {
+ public:
+  struct Identity {
+    std::string worker_id;
+    std::map<std::string, std::string> config;  // effective flags
+  };
+  // `engine` must outlive the service.
+  WorkerAdminService(Engine& engine, Identity identity)
+      : engine_(engine), identity_(std::move(identity)), start_(absl::Now()) {}
+
+  grpc::ServerUnaryReactor* GetProcess(
+      grpc::CallbackServerContext* context,
+      const farkv::admin::v1::GetProcessRequest* request,
+      farkv::admin::v1::GetProcessResponse* response) override;
+  grpc::ServerUnaryReactor* ListPools(
+      grpc::CallbackServerContext* context,
+      const farkv::admin::v1::ListPoolsRequest* request,
+      farkv::admin::v1::ListPoolsResponse* response) override;
+  grpc::ServerUnaryReactor* ListSessions(
+      grpc::CallbackServerContext* context,
+      const farkv::admin::v1::ListSessionsRequest* request,
+      farkv::admin::v1::ListSessionsResponse* response) override;
+  grpc::ServerUnaryReactor* ListSequences(
+      grpc::CallbackServerContext* context,
+      const farkv::admin::v1::ListSequencesRequest* request,
+      farkv::admin::v1::ListSequencesResponse* response) override;
+  grpc::ServerUnaryReactor* GetTierMap(
+      grpc::CallbackServerContext* context,
+      const farkv::admin::v1::GetTierMapRequest* request,
+      farkv::admin::v1::GetTierMapResponse* response) override;
+  grpc::ServerUnaryReactor* ListEvictions(
+      grpc::CallbackServerContext* context,
+      const farkv::admin::v1::ListEvictionsRequest* request,
+      farkv::admin::v1::ListEvictionsResponse* response) override;
+  grpc::ServerUnaryReactor* ListPeers(
+      grpc::CallbackServerContext* context,
+      const farkv::admin::v1::ListPeersRequest* request,
+      farkv::admin::v1::ListPeersResponse* response) override;
+  grpc::ServerUnaryReactor* Verify(
+      grpc::CallbackServerContext* context,
+      const farkv::admin::v1::VerifyRequest* request,
+      farkv::admin::v1::VerifyResponse* response) override;
+  grpc::ServerWriteReactor<farkv::admin::v1::DrainResponse>* Drain(
+      grpc::CallbackServerContext* context,
+      const farkv::admin::v1::DrainRequest* request) override;
+
+ private:
+  Engine& engine_;
+  const Identity identity_;
+  const absl::Time start_;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_SERVICE_WORKER_ADMIN_SERVICE_H_

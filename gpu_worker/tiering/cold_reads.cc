@@ -1,0 +1,337 @@
+#include "gpu_worker/tiering/cold_reads.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "common/page/page_format.h"
+
+namespace farkv {
+namespace {
+
+// Rows of one request; more makes several, so that checking them overlaps.
+constexpr uint64_t kRequestBytes = uint64_t{8} << 20;
+
+std::string Where(const Sequence& sequence, const NodeLink& link, int layer,
+                  int32_t page_index) {
+  return absl::StrCat("sequence ", sequence.spec.request_id, ", node ",
+                      link.id(), ", layer ", layer, ", page ", page_index);
+}
+
+}  // namespace
+
+ColdReads::ColdReads(const TieringOptions& options, const KvGeometry& geometry,
+                     Device& device,
+                     std::span<const std::unique_ptr<NodeLink>> links)
+    : options_(options), geometry_(geometry), device_(device), links_(links) {}
+
+bool ColdReads::HasPages() const {
+  return std::any_of(parts_.begin(), parts_.end(), [](const StepPart& part) {
+    return !part.sequence->reads.pages.empty();
+  });
+}
+
+void ColdReads::FindPages(Sequence& sequence) const {
+  sequence.reads.pages.clear();
+  for (int i = 0; i < sequence.table.num_pages(); ++i) {
+    const Page& page = sequence.table.page(i);
+    const uint64_t cold = page.cold();
+    if (cold == 0) continue;
+    const RemotePage& remote = sequence.remote.pages[static_cast<size_t>(i)];
+    const bool mapped =
+        remote.node >= 0 && remote.places.front().map.data != nullptr;
+    sequence.reads.pages.push_back({page.index, cold, remote.node, mapped});
+  }
+}
+
+void ColdReads::Begin(std::span<StepPart> parts) {
+  parts_ = parts;
+  ++step_number_;
+  layer_in_use_ = -1;
+  for (StepPart& part : parts_) {
+    SequenceReads& reads = part.sequence->reads;
+    FindPages(*part.sequence);
+    if (reads.pages != reads.requested) {
+      reads.layers.assign(static_cast<size_t>(geometry_.num_layers), {});
+      reads.requested = reads.pages;
+    }
+  }
+  const int window = std::min(options_.prefetch_layers, geometry_.num_layers);
+  for (int layer = 0; layer < window; ++layer) {
+    for (StepPart& part : parts_) {
+      Request(*part.sequence, layer, /*ahead=*/layer > 0);
+    }
+  }
+}
+
+// Asks for the rows of `layer` unless that was done.
+void ColdReads::Request(Sequence& sequence, int layer, bool ahead) {
+  SequenceReads& reads = sequence.reads;
+  if (reads.pages.empty()) return;
+  if (!reads.layers[static_cast<size_t>(layer)].empty()) return;
+  uint64_t bytes = 0;
+  for (const ReadPage& page : reads.pages) {
+    if (page.mapped || page.node < 0) continue;
+    bytes += geometry_.BlockBytes(
+        static_cast<size_t>(std::popcount(page.slots)));
+  }
+  if (bytes == 0) return;
+  if (ahead && staging_bytes() + bytes > options_.staging_bytes) return;
+  std::vector<ReadPage> pages;
+  for (const ReadPage& page : reads.pages) {
+    if (!page.mapped && page.node >= 0) pages.push_back(page);
+  }
+  Fetch(sequence, layer, pages, reads.layers[static_cast<size_t>(layer)]);
+  sequence.stats.staging_peak_bytes =
+      std::max(sequence.stats.staging_peak_bytes,
+               static_cast<int64_t>(staging_bytes()));
+}
+
+void ColdReads::Fetch(
+    Sequence& sequence, int layer, std::span<const ReadPage> pages,
+    std::vector<std::shared_ptr<FetchOperation>>& fetches) {
+  for (const auto& link : links_) {
+    FetchSpec empty;
+    empty.geometry = geometry_;
+    empty.session = sequence.spec.session;
+    empty.layer = layer;
+    empty.step = step_number_;
+    empty.timeout = options_.fetch_timeout;
+    empty.check_rows = !options_.skip_row_checks;
+    FetchSpec spec = empty;
+    uint64_t bytes = 0;
+    const auto send = [&] {
+      if (spec.pages.empty()) return;
+      fetches.push_back(
+          FetchOperation::Start(std::exchange(spec, empty), *link, staging_));
+      bytes = 0;
+    };
+    for (const ReadPage& page : pages) {
+      if (page.node != link->index()) continue;
+      const RemotePage& remote =
+          sequence.remote.pages[static_cast<size_t>(page.page_index)];
+      spec.pages.push_back(
+          {page.page_index,
+           remote.places[static_cast<size_t>(layer)].generation, page.slots});
+      bytes += geometry_.BlockBytes(
+          static_cast<size_t>(std::popcount(page.slots)));
+      if (bytes >= kRequestBytes || spec.pages.size() == kMaxMessageItems) {
+        send();
+      }
+    }
+    send();
+  }
+}
+
+void ColdReads::FetchAllLayers(
+    Sequence& sequence, std::span<const ReadPage> pages,
+    std::vector<std::shared_ptr<FetchOperation>>& fetches) {
+  for (int layer = 0; layer < geometry_.num_layers; ++layer) {
+    Fetch(sequence, layer, pages, fetches);
+  }
+}
+
+absl::StatusOr<std::span<const std::vector<ColdBlock>>> ColdReads::Layer(
+    int layer, Stream& stream, std::vector<SequenceId>& failed) {
+  if (layer_in_use_ >= 0 && layer_in_use_ != layer) {
+    ReleaseLayer(layer_in_use_, stream);
+  }
+  layer_in_use_ = layer;
+  if (!HasPages()) return std::span<const std::vector<ColdBlock>>();
+  for (StepPart& part : parts_) Request(*part.sequence, layer, false);
+  const int window =
+      std::min(options_.prefetch_layers, geometry_.num_layers - 1);
+  for (int ahead = 1; ahead <= window; ++ahead) {
+    const int next = (layer + ahead) % geometry_.num_layers;
+    for (StepPart& part : parts_) Request(*part.sequence, next, true);
+  }
+  blocks_.resize(parts_.size());
+  absl::Status status;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    Sequence& sequence = *parts_[i].sequence;
+    blocks_[i].clear();
+    absl::Status one = AddMapped(sequence, layer, blocks_[i]);
+    if (one.ok()) one = AddFetched(sequence, layer, blocks_[i]);
+    if (!one.ok()) failed.push_back(sequence.id);
+    status.Update(one);
+    std::sort(blocks_[i].begin(), blocks_[i].end(),
+              [](const ColdBlock& a, const ColdBlock& b) {
+                return a.page_index < b.page_index;
+              });
+  }
+  FARKV_RETURN_IF_ERROR(status);
+  FARKV_RETURN_IF_ERROR(MoveToDevice(stream));
+  return std::span<const std::vector<ColdBlock>>(blocks_);
+}
+
+// Header and rows at the first use of a page's generation, afterwards the
+// generation; the lease always.
+absl::Status ColdReads::CheckMapped(Sequence& sequence, const ReadPage& read,
+                                    int layer) {
+  RemotePage& remote =
+      sequence.remote.pages[static_cast<size_t>(read.page_index)];
+  PagePlace& place = remote.places[static_cast<size_t>(layer)];
+  const auto& session =
+      sequence.remote.nodes[static_cast<size_t>(read.node)].session;
+  if (session == nullptr || !session->Usable(Clock::Boottime().Now())) {
+    return absl::UnavailableError("the lease is over");
+  }
+  const Generation generation = LoadPageGeneration(place.map.data);
+  if (generation != place.generation) {
+    return absl::UnavailableError(
+        absl::StrCat("the page has generation ", generation.value, ", not ",
+                     place.generation.value));
+  }
+  if (place.verified) return absl::OkStatus();
+  PageIdentity identity;
+  identity.session = sequence.spec.session;
+  identity.layer = layer;
+  identity.page_index = read.page_index;
+  identity.generation = place.generation;
+  if (!options_.skip_row_checks) {
+    FARKV_RETURN_IF_ERROR(
+        CheckPageHeader(place.map.data, geometry_, identity));
+    const std::vector<uint64_t> rows(
+        static_cast<size_t>(geometry_.num_kv_heads), ~uint64_t{0});
+    FARKV_RETURN_IF_ERROR(CheckPageRows(place.map.data, geometry_, rows));
+  }
+  place.verified = true;
+  return absl::OkStatus();
+}
+
+absl::Status ColdReads::AddMapped(Sequence& sequence, int layer,
+                                  std::vector<ColdBlock>& blocks) {
+  const size_t header_bytes = PageLayout::T1(geometry_).header_bytes;
+  for (const ReadPage& read : sequence.reads.pages) {
+    const Page& page = sequence.table.page(read.page_index);
+    if (page.state == StoreState::kLost || read.node < 0) {
+      return absl::UnavailableError(absl::StrCat(
+          "sequence ", sequence.spec.request_id, ", page ", read.page_index,
+          ": its node has lost it"));
+    }
+    if (!read.mapped) continue;
+    const NodeLink& link = *links_[static_cast<size_t>(read.node)];
+    absl::Status status = link.healthy()
+                              ? CheckMapped(sequence, read, layer)
+                              : absl::UnavailableError("the node is lost");
+    if (!status.ok()) {
+      return absl::Status(
+          status.code(),
+          absl::StrCat(Where(sequence, link, layer, read.page_index), ": ",
+                       status.message()));
+    }
+    const RemotePage& remote =
+        sequence.remote.pages[static_cast<size_t>(read.page_index)];
+    // The whole page is the block, whichever of its rows are cold.
+    blocks.push_back(
+        {read.page_index, ~uint64_t{0},
+         remote.places[static_cast<size_t>(layer)].map.data + header_bytes,
+         RunSource::kMappedPage});
+    sequence.stats.cold_rows_mapped +=
+        std::popcount(read.slots) * int64_t{geometry_.num_kv_heads};
+    sequence.stats.cold_mode = "map";
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
+                                   std::vector<ColdBlock>& blocks) {
+  for (const auto& fetch :
+       sequence.reads.layers[static_cast<size_t>(layer)]) {
+    if (!fetch->done()) ++sequence.stats.late_fetches;
+    // Two tries of fetch_timeout each; the margin is for checking the rows.
+    const absl::Duration limit =
+        2 * options_.fetch_timeout + absl::Seconds(1);
+    if (absl::Status status = fetch->Wait(limit); !status.ok()) {
+      const int32_t page = fetch->spec().pages.front().page_index;
+      const int node =
+          sequence.remote.pages[static_cast<size_t>(page)].node;
+      return absl::UnavailableError(absl::StrCat(
+          Where(sequence, *links_[static_cast<size_t>(node)], layer, page),
+          ": ", status.message()));
+    }
+    blocks.insert(blocks.end(), fetch->blocks().begin(),
+                  fetch->blocks().end());
+    sequence.stats.cold_bytes_fetched += static_cast<int64_t>(fetch->bytes());
+    sequence.stats.cold_rows_fetched += static_cast<int64_t>(
+        fetch->bytes() / geometry_.RowBytes());
+    sequence.stats.cold_mode = "prefetch";
+  }
+  return absl::OkStatus();
+}
+
+// A device that cannot read host memory gets copies, in stream order.
+absl::Status ColdReads::MoveToDevice(Stream& stream) {
+  if (device_.kind() == DeviceKind::kCpu) return absl::OkStatus();
+  device_rows_ = std::make_shared<std::vector<DeviceBuffer>>();
+  for (std::vector<ColdBlock>& list : blocks_) {
+    for (ColdBlock& block : list) {
+      const size_t bytes = geometry_.BlockBytes(
+          static_cast<size_t>(std::popcount(block.slots)));
+      FARKV_ASSIGN_OR_RETURN(DeviceBuffer rows, device_.Allocate(bytes));
+      stream.Copy(rows.data(), block.rows, bytes);
+      block.rows = rows.data();
+      device_rows_->push_back(std::move(rows));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The layer's attention is enqueued: its staging lives until that has run.
+void ColdReads::ReleaseLayer(int layer, Stream& stream) {
+  using Fetches = std::vector<std::shared_ptr<FetchOperation>>;
+  auto fetches = std::make_shared<std::vector<Fetches>>();
+  for (StepPart& part : parts_) {
+    Fetches& used = part.sequence->reads.layers[static_cast<size_t>(layer)];
+    if (!used.empty()) fetches->push_back(std::exchange(used, {}));
+  }
+  auto rows = std::exchange(device_rows_, nullptr);
+  if (fetches->empty() && rows == nullptr) return;
+  if (stream.kind() == DeviceKind::kCpu) return;
+  stream.Notify([fetches, rows] {});
+}
+
+absl::Status ColdReads::Recheck() const {
+  const absl::Time now = Clock::Boottime().Now();
+  std::atomic_thread_fence(std::memory_order_acquire);
+  for (const StepPart& part : parts_) {
+    const Sequence& sequence = *part.sequence;
+    for (const ReadPage& read : sequence.reads.pages) {
+      if (!read.mapped) continue;
+      const RemotePage& remote =
+          sequence.remote.pages[static_cast<size_t>(read.page_index)];
+      const auto& session =
+          sequence.remote.nodes[static_cast<size_t>(read.node)].session;
+      bool fits = session != nullptr && session->Usable(now);
+      for (const PagePlace& place : remote.places) {
+        fits = fits && LoadPageGeneration(place.map.data) == place.generation;
+      }
+      if (fits) continue;
+      return absl::AbortedError(absl::StrCat(
+          "sequence ", sequence.spec.request_id, ", page ", read.page_index,
+          ": the page or its lease changed while the step read it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void ColdReads::End(bool keep) {
+  for (StepPart& part : parts_) {
+    SequenceReads& reads = part.sequence->reads;
+    if (reads.layers.empty()) continue;
+    if (!keep) {
+      for (auto& fetches : reads.layers) fetches.clear();
+    } else if (layer_in_use_ >= 0) {
+      reads.layers[static_cast<size_t>(layer_in_use_)].clear();
+    }
+  }
+  device_rows_ = nullptr;
+  parts_ = {};
+  layer_in_use_ = -1;
+}
+
+}  // namespace farkv

@@ -1,0 +1,89 @@
+// The cold rows of a step, layer by layer: read in place on mapped nodes,
+// fetched ahead from the others. DESIGN 5.5 and 6.
+//
+// While layer l computes, the rows of the next `prefetch_layers` layers are on
+// their way; the last layers ask for the first ones of the next step, which
+// are used if the same rows are still cold then. Nothing fetched is kept
+// longer. Staging is bounded: a layer ahead waits for room, the computing
+// layer never does.
+//
+// Thread-compatible: the engine thread owns it.
+#ifndef FARKV_GPU_WORKER_TIERING_COLD_READS_H_
+#define FARKV_GPU_WORKER_TIERING_COLD_READS_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gpu_worker/tiering/fetch_operation.h"
+#include "gpu_worker/tiering/node_link.h"
+#include "gpu_worker/tiering/sequence.h"
+#include "gpu_worker/tiering/step.h"
+#include "gpu_worker/tiering/tiering_options.h"
+#include "kernels/stream.h"
+
+namespace farkv {
+
+class ColdReads {
+ public:
+  // Borrowed parts outlive it.
+  ColdReads(const TieringOptions& options, const KvGeometry& geometry,
+            Device& device, std::span<const std::unique_ptr<NodeLink>> links);
+
+  // Finds the cold pages of all parts and asks for the first layers.
+  void Begin(std::span<StepPart> parts);
+  // The cold blocks of `layer`, one list per part; empty when nothing of the
+  // step is cold. UNAVAILABLE or DATA_LOSS naming node, layer and page;
+  // `failed` then names the sequences concerned.
+  absl::StatusOr<std::span<const std::vector<ColdBlock>>> Layer(
+      int layer, Stream& stream, std::vector<SequenceId>& failed);
+  // After the stream was synchronised: ABORTED when a mapped page was given
+  // away, or a lease ran out, while the step read it.
+  absl::Status Recheck() const;
+  // Ends the step; `keep` keeps what was asked for the next one.
+  void End(bool keep);
+
+  // Asks for `pages` of every layer, for a promotion.
+  void FetchAllLayers(Sequence& sequence, std::span<const ReadPage> pages,
+                      std::vector<std::shared_ptr<FetchOperation>>& fetches);
+
+  uint64_t staging_bytes() const {
+    return staging_.in_use.load(std::memory_order_relaxed);
+  }
+
+ private:
+  bool HasPages() const;
+  void FindPages(Sequence& sequence) const;
+  void Request(Sequence& sequence, int layer, bool ahead);
+  void Fetch(Sequence& sequence, int layer, std::span<const ReadPage> pages,
+             std::vector<std::shared_ptr<FetchOperation>>& fetches);
+  absl::Status CheckMapped(Sequence& sequence, const ReadPage& read, int layer);
+  absl::Status AddMapped(Sequence& sequence, int layer,
+                         std::vector<ColdBlock>& blocks);
+  absl::Status AddFetched(Sequence& sequence, int layer,
+                          std::vector<ColdBlock>& blocks);
+  absl::Status MoveToDevice(Stream& stream);
+  void ReleaseLayer(int layer, Stream& stream);
+
+  const TieringOptions& options_;
+  const KvGeometry geometry_;
+  Device& device_;
+  const std::span<const std::unique_ptr<NodeLink>> links_;
+  StagingBytes staging_;
+
+  std::span<StepPart> parts_;
+  uint64_t step_number_ = 0;
+  // Of the layer that Layer() returned last.
+  std::vector<std::vector<ColdBlock>> blocks_;
+  // Copies for devices that cannot read host memory, and their layer.
+  std::shared_ptr<std::vector<DeviceBuffer>> device_rows_;
+  int layer_in_use_ = -1;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TIERING_COLD_READS_H_

@@ -1,0 +1,168 @@
+#include "gpu_worker/tiering/fetch_operation.h"
+
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/page/page_format.h"
+
+namespace farkv {
+namespace {
+
+constexpr int kTries = 2;
+constexpr uintptr_t kAlignment = 64;
+
+uint64_t BlockBytesOf(const KvGeometry& geometry, uint64_t slots) {
+  return geometry.BlockBytes(static_cast<size_t>(std::popcount(slots)));
+}
+
+}  // namespace
+
+FetchOperation::FetchOperation(FetchSpec spec, NodeLink& link,
+                               StagingBytes& staging)
+    : spec_(std::move(spec)), link_(link), staging_(staging) {
+  for (const FetchPage& page : spec_.pages) {
+    bytes_ += BlockBytesOf(spec_.geometry, page.slots);
+  }
+  staging_.in_use.fetch_add(bytes_, std::memory_order_relaxed);
+}
+
+FetchOperation::~FetchOperation() {
+  staging_.in_use.fetch_sub(bytes_, std::memory_order_relaxed);
+}
+
+std::shared_ptr<FetchOperation> FetchOperation::Start(FetchSpec spec,
+                                                      NodeLink& link,
+                                                      StagingBytes& staging) {
+  std::shared_ptr<FetchOperation> operation(
+      new FetchOperation(std::move(spec), link, staging));
+  operation->Submit();
+  return operation;
+}
+
+void FetchOperation::Submit() {
+  ++tries_;
+  const auto heads = static_cast<size_t>(spec_.geometry.num_kv_heads);
+  std::vector<FetchItem> items;
+  items.reserve(spec_.pages.size());
+  for (const FetchPage& page : spec_.pages) {
+    items.push_back({page.page_index, page.generation,
+                     std::vector<uint64_t>(heads, page.slots)});
+  }
+  absl::StatusOr<std::vector<std::byte>> body =
+      EncodeFetchRequest(items, spec_.geometry.num_kv_heads);
+  if (!body.ok()) return Receive(body.status());
+  MessageHeader header;
+  header.type = MessageType::kFetchRequest;
+  header.session = spec_.session;
+  header.layer = static_cast<uint32_t>(spec_.layer);
+  header.step = spec_.step;
+  std::vector<BufferLease> pieces;
+  pieces.push_back(BufferLease::Owning(*std::move(body)));
+  absl::Status submitted = link_.Submit(
+      header, std::move(pieces), spec_.timeout,
+      [self = shared_from_this()](absl::StatusOr<Message> reply) {
+        self->Receive(std::move(reply));
+      });
+  if (!submitted.ok()) Receive(submitted);
+}
+
+void FetchOperation::Receive(absl::StatusOr<Message> reply) {
+  absl::Status status = Accept(std::move(reply));
+  if (!status.ok() && tries_ < kTries) return Submit();
+  absl::MutexLock lock(&mutex_);
+  status_ = std::move(status);
+  done_ = true;
+}
+
+absl::Status FetchOperation::Accept(absl::StatusOr<Message> reply) {
+  FARKV_RETURN_IF_ERROR(reply.status());
+  FARKV_RETURN_IF_ERROR(
+      CheckMessage(reply->header_bytes, reply->body.bytes()));
+  FARKV_ASSIGN_OR_RETURN(
+      const auto decoded,
+      DecodeFetchReply(reply->body.bytes(), spec_.geometry.RowBytes()));
+  if (decoded.message.size() != spec_.pages.size()) {
+    return absl::DataLossError(
+        absl::StrCat("fetch reply has ", decoded.message.size(),
+                     " pages, the request had ", spec_.pages.size()));
+  }
+  const std::byte* rows = decoded.rows.data();
+  // Attention reads 64-byte aligned rows; a body may have come otherwise.
+  if (reinterpret_cast<uintptr_t>(rows) % kAlignment != 0) {
+    copy_ = AllocateHostRows(decoded.rows.size());
+    std::memcpy(copy_.get(), rows, decoded.rows.size());
+    rows = copy_.get();
+  }
+  blocks_.clear();
+  for (size_t i = 0; i < spec_.pages.size(); ++i) {
+    const FetchPage& page = spec_.pages[i];
+    FARKV_RETURN_IF_ERROR(CheckItem(decoded.message[i], page, rows));
+    blocks_.push_back(
+        {page.page_index, page.slots, rows, RunSource::kStaging});
+    rows += BlockBytesOf(spec_.geometry, page.slots);
+  }
+  if (copy_ == nullptr) body_ = std::move(reply->body);
+  return absl::OkStatus();
+}
+
+// The decoder has seen to it that the rows of the reply's bitmaps are there.
+absl::Status FetchOperation::CheckItem(const FetchReplyItem& item,
+                                       const FetchPage& page,
+                                       const std::byte* rows) const {
+  const KvGeometry& geometry = spec_.geometry;
+  const auto where = [&] {
+    return absl::StrCat("layer ", spec_.layer, ", page ", page.page_index,
+                        ": ");
+  };
+  if (item.code != absl::StatusCode::kOk) {
+    return absl::Status(item.code,
+                        absl::StrCat(where(), "the node refused the page"));
+  }
+  if (item.page_index != page.page_index ||
+      item.generation != page.generation) {
+    return absl::DataLossError(absl::StrCat(
+        where(), "the reply is for page ", item.page_index, ", generation ",
+        item.generation.value, ", not generation ", page.generation.value));
+  }
+  for (const uint64_t bitmap : item.rows) {
+    if (bitmap == page.slots) continue;
+    return absl::DataLossError(
+        absl::StrCat(where(), "the reply has other rows than were asked for"));
+  }
+  if (!spec_.check_rows) return absl::OkStatus();
+  const auto count = static_cast<size_t>(std::popcount(page.slots));
+  const size_t bytes = geometry.VectorBytes();
+  for (size_t i = 0; i < item.row_crcs.size(); ++i) {
+    const size_t head = i / count;
+    const size_t row = i % count;
+    const uint32_t crc =
+        RowCrc({rows + geometry.KeyOffset(count, head, row), bytes},
+               {rows + geometry.ValueOffset(count, head, row), bytes});
+    if (crc == item.row_crcs[i]) continue;
+    return absl::DataLossError(absl::StrCat(
+        where(), "row ", row, " of head ", head, " has CRC32C 0x",
+        absl::Hex(crc), ", it was stored with 0x",
+        absl::Hex(item.row_crcs[i])));
+  }
+  return absl::OkStatus();
+}
+
+bool FetchOperation::done() const {
+  absl::MutexLock lock(&mutex_);
+  return done_;
+}
+
+absl::Status FetchOperation::Wait(absl::Duration timeout) const {
+  absl::MutexLock lock(&mutex_);
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&done_), timeout)) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "layer ", spec_.layer, ": no answer within ",
+        absl::FormatDuration(timeout)));
+  }
+  return status_;
+}
+
+}  // namespace farkv

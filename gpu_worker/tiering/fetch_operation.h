@@ -1,0 +1,95 @@
+// One fetch of cold rows: some pages of one sequence, layer and node, in one
+// request and one gathered reply. DESIGN 5.5 and 6.
+//
+// Every row's CRC is checked on the executor before anybody sees it. A failed
+// try is repeated once. The operation keeps itself alive until its reply or
+// deadline has come; dropping it early drops the result.
+//
+// Thread-safe.
+#ifndef FARKV_GPU_WORKER_TIERING_FETCH_OPERATION_H_
+#define FARKV_GPU_WORKER_TIERING_FETCH_OPERATION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/layout/kv_geometry.h"
+#include "common/page/bodies.h"
+#include "gpu_worker/tiering/host_rows.h"
+#include "gpu_worker/tiering/node_link.h"
+#include "gpu_worker/tiering/run_cache.h"
+
+namespace farkv {
+
+// The slots wanted of one page, for every KV head.
+struct FetchPage {
+  int32_t page_index = 0;
+  Generation generation;
+  uint64_t slots = 0;
+};
+
+struct FetchSpec {
+  KvGeometry geometry;
+  SessionId session;
+  int layer = 0;
+  uint64_t step = 0;
+  absl::Duration timeout;
+  bool check_rows = true;
+  std::vector<FetchPage> pages;  // ascending; at most kMaxMessageItems
+};
+
+// Bytes of T0-bound rows outside T0, of all fetches together.
+struct StagingBytes {
+  std::atomic<uint64_t> in_use{0};
+};
+
+class FetchOperation : public std::enable_shared_from_this<FetchOperation> {
+ public:
+  // `link` and `staging` outlive the operation.
+  static std::shared_ptr<FetchOperation> Start(FetchSpec spec, NodeLink& link,
+                                               StagingBytes& staging);
+  ~FetchOperation();
+
+  bool done() const;
+  // The result, or DEADLINE_EXCEEDED when none is there after `timeout`.
+  absl::Status Wait(absl::Duration timeout) const;
+  // After Wait has returned OK: one block per page, valid as long as this.
+  std::span<const ColdBlock> blocks() const { return blocks_; }
+  uint64_t bytes() const { return bytes_; }
+  const FetchSpec& spec() const { return spec_; }
+
+ private:
+  FetchOperation(FetchSpec spec, NodeLink& link, StagingBytes& staging);
+  void Submit();
+  void Receive(absl::StatusOr<Message> reply);
+  absl::Status Accept(absl::StatusOr<Message> reply);
+  absl::Status CheckItem(const FetchReplyItem& item, const FetchPage& page,
+                         const std::byte* rows) const;
+
+  const FetchSpec spec_;
+  NodeLink& link_;
+  StagingBytes& staging_;
+  uint64_t bytes_ = 0;
+  int tries_ = 0;  // one thread at a time: the one that submits
+
+  // Written before done_, read after it.
+  BufferLease body_;
+  HostRows copy_;
+  std::vector<ColdBlock> blocks_;
+
+  mutable absl::Mutex mutex_;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TIERING_FETCH_OPERATION_H_

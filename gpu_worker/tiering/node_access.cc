@@ -1,0 +1,50 @@
+#include "gpu_worker/tiering/node_access.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/rpc/memory_client.h"
+
+namespace farkv {
+namespace {
+
+absl::StatusOr<ControlCalls> MakeControlCalls(const std::string& address,
+                                              const TlsOptions& tls) {
+  FARKV_ASSIGN_OR_RETURN(std::shared_ptr<MemoryClient> client,
+                         MemoryClient::Create(address, tls));
+  ControlCalls calls;
+  calls.open_session = [client](const OpenSessionCall& call,
+                                absl::Duration timeout) {
+    return client->OpenSession(call, timeout);
+  };
+  calls.renew_leases = [client](Epoch epoch,
+                                std::span<const SessionId> sessions,
+                                absl::Duration lease, absl::Duration timeout) {
+    return client->RenewLeases(epoch, sessions, lease, timeout);
+  };
+  calls.apply_tier_plan = [client](const TierPlanCall& call,
+                                   absl::Duration timeout) {
+    return client->ApplyTierPlan(call, timeout);
+  };
+  calls.close_session = [client](SessionId session, Epoch epoch,
+                                 uint64_t sequence_number,
+                                 absl::Duration timeout) {
+    return client->CloseSession(session, epoch, sequence_number, timeout);
+  };
+  return calls;
+}
+
+}  // namespace
+
+NodeAccess MakeNodeAccess(const TieringOptions& options) {
+  NodeAccess access;
+  access.control = [tls = options.tls](const std::string& address) {
+    return MakeControlCalls(address, tls);
+  };
+  access.transport = [spec = options.fault_spec](TransportOptions transport) {
+    return MakeNodeTransport(spec, std::move(transport));
+  };
+  return access;
+}
+
+}  // namespace farkv

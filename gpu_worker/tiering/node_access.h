@@ -1,0 +1,57 @@
+// How the cache reaches memory nodes: the seam at which tests put nodes of
+// their own. Plain values of functions; each may be called from any thread.
+#ifndef FARKV_GPU_WORKER_TIERING_NODE_ACCESS_H_
+#define FARKV_GPU_WORKER_TIERING_NODE_ACCESS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/rpc/memory_types.h"
+#include "common/transport/transport.h"
+#include "gpu_worker/tiering/tiering_options.h"
+
+namespace farkv {
+
+// The control plane of one node; meaning and errors as MemoryClient.
+struct ControlCalls {
+  std::function<absl::StatusOr<SessionGrant>(const OpenSessionCall& call,
+                                             absl::Duration timeout)>
+      open_session;
+  std::function<absl::StatusOr<RenewResult>(
+      Epoch epoch, std::span<const SessionId> sessions, absl::Duration lease,
+      absl::Duration timeout)>
+      renew_leases;
+  std::function<absl::StatusOr<TierPlanResult>(const TierPlanCall& call,
+                                               absl::Duration timeout)>
+      apply_tier_plan;
+  std::function<absl::StatusOr<uint64_t>(SessionId session, Epoch epoch,
+                                         uint64_t sequence_number,
+                                         absl::Duration timeout)>
+      close_session;
+};
+
+struct NodeAccess {
+  std::function<absl::StatusOr<ControlCalls>(const std::string& address)>
+      control;
+  std::function<absl::StatusOr<std::unique_ptr<Transport>>(
+      TransportOptions options)>
+      transport;
+};
+
+// gRPC and UCX.
+NodeAccess MakeNodeAccess(const TieringOptions& options);
+
+// The UCX transport; in the -faults programs inside a fault decorator, as
+// `fault_spec` says. INVALID_ARGUMENT for a fault spec elsewhere. Chosen when
+// the program is linked: node_transport.cc or node_transport_faults.cc.
+absl::StatusOr<std::unique_ptr<Transport>> MakeNodeTransport(
+    const std::string& fault_spec, TransportOptions options);
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TIERING_NODE_ACCESS_H_

@@ -1,0 +1,276 @@
+#include "gpu_worker/tiering/node_link.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/status_macros.h"
+#include "common/page/page_format.h"
+#include "kernels/stream.h"
+
+namespace farkv {
+namespace {
+
+// Heartbeats that may go unanswered before a node counts as lost.
+constexpr int kSilentHeartbeats = 4;
+
+absl::Status Mismatch(const std::string& address, const char* what,
+                      const std::string& theirs, const std::string& ours) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("memory node ", address, ": ", what, " is ", theirs,
+                   ", the worker's is ", ours));
+}
+
+}  // namespace
+
+NodeLink::NodeLink(NodeLinkOptions options, ControlCalls control)
+    : options_(std::move(options)),
+      control_(std::move(control)),
+      own_session_(std::make_shared<RemoteSession>()) {
+  own_session_->id = SessionId::Random();
+}
+
+absl::StatusOr<std::unique_ptr<NodeLink>> NodeLink::Connect(
+    NodeLinkOptions options, const NodeAccess& access) {
+  FARKV_ASSIGN_OR_RETURN(ControlCalls control,
+                         access.control(options.address));
+  std::unique_ptr<NodeLink> link(
+      new NodeLink(std::move(options), std::move(control)));
+  TransportOptions transport;
+  transport.executor = link->options_.executor;
+  transport.on_peer_lost = [self = link.get()](PeerId peer, absl::Status) {
+    absl::MutexLock lock(&self->mutex_);
+    if (peer == self->peer_) self->peer_lost_ = true;
+  };
+  FARKV_ASSIGN_OR_RETURN(link->transport_,
+                         access.transport(std::move(transport)));
+  FARKV_RETURN_IF_ERROR(link->ConnectNow());
+  link->thread_ = std::thread([self = link.get()] { self->Main(); });
+  return link;
+}
+
+NodeLink::~NodeLink() { Stop(); }
+
+void NodeLink::Stop() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stop_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+  // Callbacks refer to this link until the transport is down.
+  if (transport_ != nullptr) transport_->Shutdown(CallTimeout());
+}
+
+absl::Duration NodeLink::CallTimeout() const {
+  return std::min(options_.tiering.rpc_timeout, options_.tiering.lease / 3);
+}
+
+void NodeLink::SetFence(RemoteSession& session, absl::Time sent,
+                        absl::Duration lease) const {
+  session.fence_ns.store(absl::ToUnixNanos(sent + lease - lease / 10),
+                         std::memory_order_release);
+}
+
+absl::Status NodeLink::CheckHandshake(const SessionGrant& grant) const {
+  const std::string& address = options_.address;
+  if (grant.handshake.protocol_version != kProtocolVersion) {
+    return Mismatch(address, "protocol version",
+                    absl::StrCat(grant.handshake.protocol_version),
+                    absl::StrCat(kProtocolVersion));
+  }
+  if (grant.handshake.page_format_version != kPageFormatVersion) {
+    return Mismatch(address, "page format version",
+                    absl::StrCat(grant.handshake.page_format_version),
+                    absl::StrCat(kPageFormatVersion));
+  }
+  const size_t stride = PageLayout::T1(options_.geometry).stride;
+  if (grant.page_stride != stride) {
+    return Mismatch(address, "page stride", absl::StrCat(grant.page_stride),
+                    absl::StrCat(stride));
+  }
+  if (options_.tiering.exactness == ExactnessMode::kBitwise &&
+      grant.handshake.kernel_target != KernelTarget()) {
+    return Mismatch(address, "kernel target (--exactness=bitwise)",
+                    grant.handshake.kernel_target, KernelTarget());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SessionGrant> NodeLink::OpenOne(RemoteSession& session) {
+  OpenSessionCall call;
+  call.handshake.page_format_version = kPageFormatVersion;
+  call.handshake.kernel_target = KernelTarget();
+  call.session = session.id;
+  call.tenant = options_.tiering.tenant;
+  call.worker_id = options_.tiering.worker_id;
+  call.geometry = options_.geometry;
+  call.bitwise = options_.tiering.exactness == ExactnessMode::kBitwise;
+  call.lease = options_.tiering.lease;
+  const absl::Time sent = clock_.Now();
+  FARKV_ASSIGN_OR_RETURN(SessionGrant grant,
+                         control_.open_session(call, CallTimeout()));
+  SetFence(session, sent, grant.lease);
+  return grant;
+}
+
+// Same host or not: the node's socket is in our map directory or it is not.
+absl::Status NodeLink::ChooseMap(const SessionGrant& grant) {
+  const TieringOptions& tiering = options_.tiering;
+  const bool wanted = tiering.cold == ColdMode::kMap ||
+                      (tiering.cold == ColdMode::kAuto &&
+                       !tiering.map_dir.empty());
+  if (!wanted) return absl::OkStatus();
+  const std::string path =
+      absl::StrCat(tiering.map_dir, "/", grant.map_socket);
+  const bool found =
+      !grant.map_socket.empty() && access(path.c_str(), F_OK) == 0;
+  if (!found && tiering.cold == ColdMode::kMap) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--cold=map: memory node ", options_.address, " (", grant.node_id,
+        ") has no map socket in --map-dir ", tiering.map_dir));
+  }
+  if (found) map_ = std::make_unique<NodeMap>(path, CallTimeout());
+  maps_ = found;
+  return absl::OkStatus();
+}
+
+absl::Status NodeLink::Hello(const std::string& token) {
+  struct Answer {
+    absl::Notification done;
+    absl::Status status;
+  };
+  auto answer = std::make_shared<Answer>();
+  MessageHeader header;
+  header.type = MessageType::kHelloRequest;
+  header.session = own_session_->id;
+  std::vector<std::byte> body(token.size());
+  std::transform(token.begin(), token.end(), body.begin(),
+                 [](char c) { return static_cast<std::byte>(c); });
+  std::vector<BufferLease> pieces;
+  pieces.push_back(BufferLease::Owning(std::move(body)));
+  FARKV_RETURN_IF_ERROR(
+      Submit(header, std::move(pieces), CallTimeout(),
+             [answer](absl::StatusOr<Message> reply) {
+               answer->status = reply.status();
+               answer->done.Notify();
+             }));
+  // The transport ends every operation by its deadline.
+  answer->done.WaitForNotification();
+  return answer->status;
+}
+
+absl::Status NodeLink::ConnectNow() {
+  FARKV_ASSIGN_OR_RETURN(SessionGrant grant, OpenOne(*own_session_));
+  FARKV_RETURN_IF_ERROR(CheckHandshake(grant));
+  FARKV_ASSIGN_OR_RETURN(
+      const PeerId peer,
+      transport_->Connect(grant.data_host, grant.data_port));
+  const absl::Time now = clock_.Now();
+  bool restarted = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    restarted = !node_id_.empty() && grant_.epoch != grant.epoch;
+    grant_ = grant;
+    peer_ = peer;
+    peer_lost_ = false;
+    healthy_ = true;
+    last_answer_ = now;
+  }
+  if (node_id_.empty()) {
+    node_id_ = grant.node_id;
+    FARKV_RETURN_IF_ERROR(ChooseMap(grant));
+  } else if (restarted && map_ != nullptr) {
+    map_ = std::make_unique<NodeMap>(
+        absl::StrCat(options_.tiering.map_dir, "/", grant.map_socket),
+        CallTimeout());
+  }
+  granted_lease_ = grant.lease;
+  // After a loss the sessions have waited for their renewal.
+  next_renewal_ = sessions_.empty() ? now + grant.lease / 3 : now;
+  next_heartbeat_ = now;
+  if (absl::Status s = Hello(grant.token); !s.ok()) {
+    LoseNode("refused the data-plane handshake");
+    return absl::Status(s.code(),
+                        absl::StrCat("memory node ", options_.address,
+                                     ": data plane at ", grant.data_host, ":",
+                                     grant.data_port, ": ", s.message()));
+  }
+  if (restarted) {
+    LoseSessions(absl::UnavailableError(absl::StrCat(
+        "memory node ", options_.address, " has been restarted")));
+  }
+  return absl::OkStatus();
+}
+
+bool NodeLink::healthy() const {
+  absl::MutexLock lock(&mutex_);
+  return healthy_;
+}
+
+Epoch NodeLink::epoch() const {
+  absl::MutexLock lock(&mutex_);
+  return grant_.epoch;
+}
+
+void NodeLink::OpenSession(SequenceId sequence, SessionId session) {
+  absl::MutexLock lock(&mutex_);
+  commands_.push_back(OpenCommand{sequence, session});
+}
+
+void NodeLink::Reserve(SequenceId sequence,
+                       std::shared_ptr<RemoteSession> session,
+                       std::vector<PageName> pages) {
+  absl::MutexLock lock(&mutex_);
+  commands_.push_back(
+      ReserveCommand{sequence, std::move(session), std::move(pages)});
+}
+
+void NodeLink::CloseSession(std::shared_ptr<RemoteSession> session) {
+  absl::MutexLock lock(&mutex_);
+  commands_.push_back(CloseCommand{std::move(session)});
+}
+
+int NodeLink::pending() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<int>(commands_.size()) + (running_ ? 1 : 0);
+}
+
+absl::Status NodeLink::Submit(MessageHeader header,
+                              std::vector<BufferLease> body,
+                              absl::Duration timeout, ReplyCallback callback) {
+  PeerId peer;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!healthy_) {
+      return absl::UnavailableError(
+          absl::StrCat("memory node ", options_.address, " is lost"));
+    }
+    peer = peer_;
+    header.epoch = grant_.epoch;
+  }
+  Request request;
+  request.header = header;
+  request.body = std::move(body);
+  request.timeout = timeout;
+  return transport_->Submit(peer, std::move(request), std::move(callback))
+      .status();
+}
+
+PeerStats NodeLink::Stats() const {
+  PeerStats stats;
+  stats.id = node_id_;
+  stats.address = options_.address;
+  stats.transport = maps_ ? "map" : transport_->capabilities().name;
+  const TransportCounters counters = transport_->counters();
+  stats.bytes_sent = counters.bytes_sent;
+  stats.bytes_received = counters.bytes_received;
+  absl::MutexLock lock(&mutex_);
+  stats.healthy = healthy_;
+  stats.epoch = grant_.epoch;
+  stats.last_heartbeat = clock_.Now() - last_answer_;
+  return stats;
+}
+
+}  // namespace farkv

@@ -1,0 +1,156 @@
+// The worker's link to one memory node: its control plane on a thread of its
+// own, so that a slow node delays nobody else, and its data plane.
+//
+// The thread runs the commands of the engine thread in order (open, reserve,
+// close), renews the leases of all sessions, sends heartbeats and connects
+// again after a loss. Each remote call has a deadline. A node that has
+// answered no heartbeat for four intervals is lost: its operations fail at
+// once. A node that came back under another epoch has lost its pages.
+//
+// Thread-safe. Results arrive in the inbox.
+#ifndef FARKV_GPU_WORKER_TIERING_NODE_LINK_H_
+#define FARKV_GPU_WORKER_TIERING_NODE_LINK_H_
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/async/executor.h"
+#include "common/base/clock.h"
+#include "common/layout/kv_geometry.h"
+#include "common/transport/transport.h"
+#include "gpu_worker/tiering/kv_cache.h"
+#include "gpu_worker/tiering/node_access.h"
+#include "gpu_worker/tiering/tier_events.h"
+
+namespace farkv {
+
+// Borrowed parts outlive the link.
+struct NodeLinkOptions {
+  int index = 0;
+  std::string address;  // control plane, host:port
+  TieringOptions tiering;
+  KvGeometry geometry;
+  Executor* executor = nullptr;
+  Inbox* inbox = nullptr;
+};
+
+class NodeLink {
+ public:
+  // Opens the link's own session, checks the handshake, connects the data
+  // plane. UNAVAILABLE and the like name the address; FAILED_PRECONDITION
+  // names what does not agree and both values.
+  static absl::StatusOr<std::unique_ptr<NodeLink>> Connect(
+      NodeLinkOptions options, const NodeAccess& access);
+  // Stop() must have run.
+  ~NodeLink();
+
+  // Runs the commands that wait (closes reach the node), ends the thread and
+  // every operation; their callbacks have been queued when it returns.
+  void Stop();
+
+  int index() const { return options_.index; }
+  const std::string& id() const { return node_id_; }
+  const std::string& address() const { return options_.address; }
+  bool healthy() const;
+  Epoch epoch() const;
+  // Whether cold pages are read through a map of the node's memory.
+  bool maps() const { return maps_; }
+
+  // Answers: SessionReady, PagesReserved, CommandDone.
+  void OpenSession(SequenceId sequence, SessionId session);
+  void Reserve(SequenceId sequence, std::shared_ptr<RemoteSession> session,
+               std::vector<PageName> pages);
+  void CloseSession(std::shared_ptr<RemoteSession> session);
+  // Commands that wait or run.
+  int pending() const;
+
+  // Sends a data-plane request; its header's epoch is filled in. UNAVAILABLE
+  // naming the node when it is lost. `callback` as in Transport::Submit.
+  absl::Status Submit(MessageHeader header, std::vector<BufferLease> body,
+                      absl::Duration timeout, ReplyCallback callback);
+
+  PeerStats Stats() const;
+
+ private:
+  struct OpenCommand {
+    SequenceId sequence;
+    SessionId session;
+  };
+  struct ReserveCommand {
+    SequenceId sequence;
+    std::shared_ptr<RemoteSession> session;
+    std::vector<PageName> pages;
+  };
+  struct CloseCommand {
+    std::shared_ptr<RemoteSession> session;
+  };
+  using Command = std::variant<OpenCommand, ReserveCommand, CloseCommand>;
+
+  NodeLink(NodeLinkOptions options, ControlCalls control);
+
+  // Everything below runs on the link's thread (or in Connect, before it).
+  absl::Status ConnectNow();
+  absl::Status CheckHandshake(const SessionGrant& grant) const;
+  absl::Status ChooseMap(const SessionGrant& grant);
+  absl::StatusOr<SessionGrant> OpenOne(RemoteSession& session);
+  absl::Status Hello(const std::string& token);
+  void Main();
+  bool NextCommand(absl::Duration timeout, Command& command);
+  void Run(Command command);
+  void RunOpen(const OpenCommand& command);
+  void RunReserve(ReserveCommand command);
+  absl::Status MapPages(PagesReserved& reserved);
+  void RunClose(const CloseCommand& command);
+  void RunTimers();
+  void RenewLeases();
+  void RenewBatch(std::span<const std::shared_ptr<RemoteSession>> batch);
+  void SendHeartbeat();
+  void LoseNode(const std::string& why);
+  void LoseSessions(const absl::Status& why);
+  absl::Duration CallTimeout() const;
+  void SetFence(RemoteSession& session, absl::Time sent,
+                absl::Duration lease) const;
+
+  const NodeLinkOptions options_;
+  const ControlCalls control_;
+  const Clock& clock_ = Clock::Boottime();
+  std::unique_ptr<Transport> transport_;
+  std::string node_id_;  // set by Connect
+  bool maps_ = false;    // set by Connect
+
+  // Link thread only.
+  struct OpenedSession {
+    SequenceId sequence;
+    std::shared_ptr<RemoteSession> session;
+  };
+  std::vector<OpenedSession> sessions_;
+  std::shared_ptr<RemoteSession> own_session_;
+  std::unique_ptr<NodeMap> map_;  // of the present epoch
+  absl::Duration granted_lease_;
+  absl::Time next_renewal_, next_heartbeat_, next_connect_;
+
+  mutable absl::Mutex mutex_;
+  std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  bool healthy_ ABSL_GUARDED_BY(mutex_) = false;
+  bool peer_lost_ ABSL_GUARDED_BY(mutex_) = false;
+  PeerId peer_ ABSL_GUARDED_BY(mutex_);
+  SessionGrant grant_ ABSL_GUARDED_BY(mutex_);
+  absl::Time last_answer_ ABSL_GUARDED_BY(mutex_);
+
+  std::thread thread_;  // last, because it uses everything above
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TIERING_NODE_LINK_H_

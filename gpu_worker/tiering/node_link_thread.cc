@@ -1,0 +1,259 @@
+// The thread of a NodeLink: commands, leases, heartbeats, reconnection.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/page/page_format.h"
+#include "common/rpc/error_reason.h"
+#include "gpu_worker/tiering/node_link.h"
+
+namespace farkv {
+
+void NodeLink::Main() {
+  for (;;) {
+    RunTimers();
+    const absl::Time now = clock_.Now();
+    const absl::Duration pause =
+        std::min(next_heartbeat_, next_renewal_) - now;
+    Command command;
+    if (NextCommand(std::max(pause, absl::Milliseconds(1)), command)) {
+      Run(std::move(command));
+      continue;
+    }
+    absl::MutexLock lock(&mutex_);
+    if (stop_) return;
+  }
+}
+
+// On stop, what is queued still runs: closes must reach the node.
+bool NodeLink::NextCommand(absl::Duration timeout, Command& command) {
+  absl::MutexLock lock(&mutex_);
+  auto woken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !commands_.empty() || stop_ || (peer_lost_ && healthy_);
+  };
+  mutex_.AwaitWithTimeout(absl::Condition(&woken), timeout);
+  if (commands_.empty()) return false;
+  command = std::move(commands_.front());
+  commands_.pop_front();
+  running_ = true;
+  return true;
+}
+
+void NodeLink::Run(Command command) {
+  if (auto* open = std::get_if<OpenCommand>(&command)) {
+    RunOpen(*open);
+  } else if (auto* reserve = std::get_if<ReserveCommand>(&command)) {
+    RunReserve(std::move(*reserve));
+  } else {
+    RunClose(std::get<CloseCommand>(command));
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    running_ = false;
+  }
+  options_.inbox->Push(CommandDone{});
+}
+
+void NodeLink::RunOpen(const OpenCommand& command) {
+  auto session = std::make_shared<RemoteSession>();
+  session->id = command.session;
+  SessionReady ready{command.sequence, options_.index, session};
+  if (!healthy()) {
+    ready.session = absl::UnavailableError(
+        absl::StrCat("memory node ", options_.address, " is lost"));
+  } else if (absl::StatusOr<SessionGrant> grant = OpenOne(*session);
+             !grant.ok()) {
+    ready.session = grant.status();
+  } else {
+    sessions_.push_back({command.sequence, session});
+  }
+  options_.inbox->Push(std::move(ready));
+}
+
+void NodeLink::RunReserve(ReserveCommand command) {
+  PagesReserved reserved{command.sequence, options_.index, command.pages,
+                         std::vector<PagePlacement>(), {}};
+  TierPlanCall call;
+  call.session = command.session->id;
+  call.epoch = epoch();
+  call.sequence_number = command.session->next_number;
+  call.reserve = std::move(command.pages);
+  absl::StatusOr<TierPlanResult> result =
+      healthy() ? control_.apply_tier_plan(call, CallTimeout())
+                : absl::UnavailableError(absl::StrCat(
+                      "memory node ", options_.address, " is lost"));
+  // An answer that never came leaves the number to the repetition, which names
+  // the same pages: the node then gives the reply it has kept.
+  const bool ambiguous = absl::IsUnavailable(result.status()) ||
+                         absl::IsDeadlineExceeded(result.status());
+  if (!ambiguous) ++command.session->next_number;
+  if (!result.ok()) {
+    reserved.placements = result.status();
+  } else if (result->reserved.size() != reserved.asked.size()) {
+    reserved.placements = absl::InternalError(absl::StrCat(
+        "memory node ", options_.address, " answered ",
+        result->reserved.size(), " places for ", reserved.asked.size(),
+        " pages"));
+  } else {
+    reserved.placements = std::move(result->reserved);
+    if (absl::Status s = MapPages(reserved); !s.ok()) {
+      reserved.placements = s;
+    }
+  }
+  options_.inbox->Push(std::move(reserved));
+}
+
+// With --cold=auto a page that cannot be mapped is fetched instead.
+absl::Status NodeLink::MapPages(PagesReserved& reserved) {
+  if (map_ == nullptr) return absl::OkStatus();
+  const size_t page_bytes = PageLayout::T1(options_.geometry).stride;
+  const auto new_ticket = [this]() -> absl::StatusOr<NodeMap::Ticket> {
+    FARKV_ASSIGN_OR_RETURN(SessionGrant grant, OpenOne(*own_session_));
+    return NodeMap::Ticket{own_session_->id, grant.token};
+  };
+  for (const PagePlacement& place : *reserved.placements) {
+    absl::StatusOr<MappedPage> page =
+        map_->Find(place.slab_id, place.slab_offset, page_bytes, new_ticket);
+    if (!page.ok() && options_.tiering.cold == ColdMode::kMap) {
+      return page.status();
+    }
+    reserved.maps.push_back(page.ok() ? *std::move(page) : MappedPage());
+  }
+  return absl::OkStatus();
+}
+
+// Best effort: a session that cannot be closed ends with its lease.
+void NodeLink::RunClose(const CloseCommand& command) {
+  std::erase_if(sessions_, [&](const OpenedSession& opened) {
+    return opened.session == command.session;
+  });
+  const bool lost = command.session->lost.load(std::memory_order_acquire);
+  command.session->lost.store(true, std::memory_order_release);
+  if (lost || !healthy()) return;
+  control_
+      .close_session(command.session->id, epoch(),
+                     command.session->next_number++, CallTimeout())
+      .IgnoreError();
+}
+
+void NodeLink::RunTimers() {
+  const absl::Time now = clock_.Now();
+  bool is_healthy = false;
+  bool silent = false;
+  bool disconnected = false;
+  bool stopping = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_healthy = healthy_;
+    stopping = stop_;
+    disconnected = peer_lost_;
+    silent = now - last_answer_ >
+             kSilentHeartbeats * options_.tiering.heartbeat;
+  }
+  if (is_healthy && disconnected) {
+    LoseNode("connection lost");
+  } else if (is_healthy && silent) {
+    LoseNode("no heartbeat");
+  } else if (stopping) {
+    return;
+  } else if (is_healthy) {
+    if (now >= next_renewal_) RenewLeases();
+    if (now >= next_heartbeat_) SendHeartbeat();
+  } else if (now >= next_connect_) {
+    const absl::Duration pause =
+        std::max(options_.tiering.heartbeat, absl::Milliseconds(200));
+    // A failure only means another try later.
+    ConnectNow().IgnoreError();
+    next_connect_ = clock_.Now() + pause;
+  }
+  if (!healthy()) {
+    next_heartbeat_ = next_connect_;
+    next_renewal_ = next_connect_;
+  }
+}
+
+void NodeLink::RenewLeases() {
+  std::vector<std::shared_ptr<RemoteSession>> all = {own_session_};
+  for (const OpenedSession& opened : sessions_) all.push_back(opened.session);
+  next_renewal_ = clock_.Now() + granted_lease_ / 3;
+  const std::span<const std::shared_ptr<RemoteSession>> sessions(all);
+  for (size_t i = 0; i < sessions.size(); i += kMaxRenewals) {
+    RenewBatch(sessions.subspan(
+        i, std::min<size_t>(kMaxRenewals, sessions.size() - i)));
+  }
+}
+
+void NodeLink::RenewBatch(
+    std::span<const std::shared_ptr<RemoteSession>> batch) {
+  std::vector<SessionId> ids;
+  for (const auto& session : batch) ids.push_back(session->id);
+  const absl::Time sent = clock_.Now();
+  absl::StatusOr<RenewResult> result = control_.renew_leases(
+      epoch(), ids, options_.tiering.lease, CallTimeout());
+  if (!result.ok()) {
+    // Tried again soon; until then the fences stand where they are.
+    next_renewal_ = std::min(next_renewal_, sent + granted_lease_ / 10);
+    if (ReasonOf(result.status()) == ErrorReason::kStaleEpoch) {
+      LoseNode("another epoch");
+    }
+    return;
+  }
+  for (size_t i = 0; i < std::min(batch.size(), result->renewals.size());
+       ++i) {
+    const LeaseRenewal& renewal = result->renewals[i];
+    if (renewal.status.ok()) {
+      SetFence(*batch[i], sent, renewal.lease);
+      continue;
+    }
+    if (batch[i] == own_session_) {
+      LoseNode("own session expired");
+      continue;
+    }
+    batch[i]->lost.store(true, std::memory_order_release);
+    for (const OpenedSession& opened : sessions_) {
+      if (opened.session != batch[i]) continue;
+      options_.inbox->Push(
+          SessionLost{opened.sequence, options_.index, renewal.status});
+    }
+  }
+  std::erase_if(sessions_, [](const OpenedSession& opened) {
+    return opened.session->lost.load(std::memory_order_acquire);
+  });
+}
+
+void NodeLink::SendHeartbeat() {
+  const absl::Time now = clock_.Now();
+  next_heartbeat_ = now + options_.tiering.heartbeat;
+  MessageHeader header;
+  header.type = MessageType::kPingRequest;
+  // A refusal is a missing answer, which the next timer sees.
+  Submit(header, {}, kSilentHeartbeats * options_.tiering.heartbeat,
+         [this](absl::StatusOr<Message> reply) {
+           if (!reply.ok()) return;
+           const absl::Time answered = clock_.Now();
+           absl::MutexLock lock(&mutex_);
+           last_answer_ = answered;
+         })
+      .IgnoreError();
+}
+
+void NodeLink::LoseNode(const std::string&) {
+  PeerId peer;
+  {
+    absl::MutexLock lock(&mutex_);
+    healthy_ = false;
+    peer = peer_;
+  }
+  next_connect_ = clock_.Now();
+  transport_->ClosePeer(peer);
+}
+
+void NodeLink::LoseSessions(const absl::Status& why) {
+  for (const OpenedSession& opened : sessions_) {
+    opened.session->lost.store(true, std::memory_order_release);
+    options_.inbox->Push(SessionLost{opened.sequence, options_.index, why});
+  }
+  sessions_.clear();
+}
+
+}  // namespace farkv

@@ -1,0 +1,55 @@
+// The nodes' side of one sequence: its sessions, and where its pages are
+// reserved. Plain state, owned by the engine thread.
+#ifndef FARKV_GPU_WORKER_TIERING_REMOTE_PAGES_H_
+#define FARKV_GPU_WORKER_TIERING_REMOTE_PAGES_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "gpu_worker/tiering/node_map.h"
+#include "gpu_worker/tiering/tier_events.h"
+
+namespace farkv {
+
+// Where one layer of a page lies on its node.
+struct PagePlace {
+  Generation generation;
+  // The page in the worker's read-only mapping, if it is mapped.
+  MappedPage map;
+  // The mapped header and rows were checked under this generation.
+  bool verified = false;
+};
+
+struct RemotePage {
+  int node = -1;  // index of the node that has the reservation; -1: none
+  std::vector<PagePlace> places;  // [layer] once reserved
+  // A failed store is tried again from then on, less and less often.
+  absl::Time retry_at = absl::InfinitePast();
+  int failures = 0;
+};
+
+struct RemoteState {
+  struct OnNode {
+    bool opening = false;
+    std::shared_ptr<RemoteSession> session;  // null: not open
+    absl::Time retry_at = absl::InfinitePast();
+  };
+  std::vector<int> order;        // nodes by preference (stripes.h)
+  std::vector<OnNode> nodes;     // by node index
+  std::vector<RemotePage> pages;  // every page that may ever be full
+
+  bool reserving = false;  // one reservation at a time
+  absl::Time reserve_retry_at = absl::InfinitePast();
+  // Nodes of `order` that refused for want of room are passed over.
+  int first_choice = 0;
+  // Hints: every page below is reserved, or stored.
+  int first_unreserved = 0;
+  int first_unstored = 0;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TIERING_REMOTE_PAGES_H_

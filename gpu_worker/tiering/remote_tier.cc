@@ -1,0 +1,334 @@
+#include "gpu_worker/tiering/remote_tier.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/barrier.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/error_reason.h"
+#include "gpu_worker/tiering/stripes.h"
+#include "gpu_worker/tiering/tier_moves.h"
+
+namespace farkv {
+namespace {
+
+// Checks rows and sends stores; two, so that a long check delays nobody.
+constexpr int kExecutorThreads = 2;
+constexpr uint64_t kStoreBytes = uint64_t{64} << 20;
+constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
+constexpr int kMaxRetryDoublings = 5;
+
+absl::Time Now() { return Clock::Boottime().Now(); }
+
+Sequence* Find(SequenceMap& sequences, SequenceId id) {
+  const auto found = sequences.find(id);
+  return found == sequences.end() ? nullptr : found->second.get();
+}
+
+}  // namespace
+
+RemoteTier::RemoteTier(const TieringOptions& options,
+                       const KvGeometry& geometry, Device& device)
+    : options_(options),
+      geometry_(geometry),
+      executor_(kExecutorThreads),
+      stores_(device, geometry, executor_, inbox_, options.rpc_timeout,
+              kStoreBytes) {}
+
+absl::StatusOr<std::unique_ptr<RemoteTier>> RemoteTier::Create(
+    const TieringOptions& options, const KvGeometry& geometry, Device& device,
+    const NodeAccess& access) {
+  std::unique_ptr<RemoteTier> tier(new RemoteTier(options, geometry, device));
+  for (const std::string& address : options.memory_nodes) {
+    NodeLinkOptions link;
+    link.index = static_cast<int>(tier->links_.size());
+    link.address = address;
+    link.tiering = options;
+    link.geometry = geometry;
+    link.executor = &tier->executor_;
+    link.inbox = &tier->inbox_;
+    FARKV_ASSIGN_OR_RETURN(auto connected,
+                           NodeLink::Connect(std::move(link), access));
+    for (const auto& other : tier->links_) {
+      if (other->id() != connected->id()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("--memory-nodes names node ", other->id(), " twice: ",
+                       other->address(), " and ", address));
+    }
+    tier->links_.push_back(std::move(connected));
+  }
+  return tier;
+}
+
+// First the links end their operations, then the executor finishes the
+// callbacks, which still refer to the links; then all may go.
+RemoteTier::~RemoteTier() {
+  stores_.WaitForCopies();
+  for (auto& link : links_) link->Stop();
+  auto* barrier = new absl::Barrier(kExecutorThreads + 1);
+  const auto arrive = [barrier] {
+    if (barrier->Block()) delete barrier;
+  };
+  for (int i = 0; i < kExecutorThreads; ++i) executor_.Execute(arrive);
+  arrive();
+}
+
+void RemoteTier::Opened(Sequence& sequence) {
+  std::vector<std::string> ids;
+  for (const auto& link : links_) ids.push_back(link->id());
+  RemoteState& remote = sequence.remote;
+  remote.order = NodeOrder(sequence.spec.session, ids);
+  remote.nodes.resize(links_.size());
+  remote.pages.resize(
+      static_cast<size_t>(sequence.spec.max_tokens / kPageTokens));
+  Reserve(sequence);
+}
+
+void RemoteTier::Closed(Sequence& sequence) {
+  stores_.WaitForCopies();
+  for (size_t node = 0; node < links_.size(); ++node) {
+    RemoteState::OnNode& on = sequence.remote.nodes[node];
+    if (on.session != nullptr) links_[node]->CloseSession(on.session);
+    on.session = nullptr;
+  }
+}
+
+void RemoteTier::Poll(SequenceMap& sequences, T0Lines& lines) {
+  for (TierEvent& event : inbox_.TakeAll()) {
+    if (auto* ready = std::get_if<SessionReady>(&event)) {
+      Handle(std::move(*ready), sequences);
+    } else if (auto* reserved = std::get_if<PagesReserved>(&event)) {
+      Handle(std::move(*reserved), sequences);
+    } else if (auto* stored = std::get_if<PageStored>(&event)) {
+      Handle(*stored, sequences, lines);
+    } else if (auto* lost = std::get_if<SessionLost>(&event)) {
+      Handle(*lost, sequences);
+    }
+  }
+}
+
+void RemoteTier::Handle(SessionReady event, SequenceMap& sequences) {
+  Sequence* sequence = Find(sequences, event.sequence);
+  if (sequence == nullptr) {  // closed meanwhile
+    if (event.session.ok()) link(event.node).CloseSession(*event.session);
+    return;
+  }
+  RemoteState::OnNode& on =
+      sequence->remote.nodes[static_cast<size_t>(event.node)];
+  on.opening = false;
+  if (event.session.ok()) {
+    on.session = *std::move(event.session);
+  } else {
+    on.retry_at = Now() + kFirstRetry;
+  }
+  Reserve(*sequence);
+}
+
+absl::Status RemoteTier::RecordPlaces(Sequence& sequence,
+                                      PagesReserved& event) {
+  FARKV_RETURN_IF_ERROR(event.placements.status());
+  for (const PagePlacement& placement : *event.placements) {
+    FARKV_RETURN_IF_ERROR(placement.status);
+  }
+  for (size_t i = 0; i < event.asked.size(); ++i) {
+    const PageName& name = event.asked[i];
+    RemotePage& page =
+        sequence.remote.pages[static_cast<size_t>(name.page_index)];
+    page.node = event.node;
+    page.places.resize(static_cast<size_t>(geometry_.num_layers));
+    PagePlace& place = page.places[static_cast<size_t>(name.layer)];
+    place = PagePlace();
+    place.generation = (*event.placements)[i].generation;
+    if (i < event.maps.size()) place.map = event.maps[i];
+  }
+  // A page is mapped whole or not at all.
+  for (const PageName& name : event.asked) {
+    std::vector<PagePlace>& places =
+        sequence.remote.pages[static_cast<size_t>(name.page_index)].places;
+    const bool whole =
+        std::all_of(places.begin(), places.end(), [](const PagePlace& place) {
+          return place.map.data != nullptr;
+        });
+    if (whole) continue;
+    for (PagePlace& place : places) place.map = MappedPage();
+  }
+  return absl::OkStatus();
+}
+
+void RemoteTier::Handle(PagesReserved event, SequenceMap& sequences) {
+  Sequence* sequence = Find(sequences, event.sequence);
+  if (sequence == nullptr) return;
+  RemoteState& remote = sequence->remote;
+  remote.reserving = false;
+  if (absl::Status s = RecordPlaces(*sequence, event); !s.ok()) {
+    // A full node is passed over; one that is slow is asked again.
+    if (absl::IsResourceExhausted(s)) ++remote.first_choice;
+    remote.reserve_retry_at =
+        Now() + RetryAfterOf(s).value_or(kFirstRetry);
+  }
+  Reserve(*sequence);
+}
+
+void RemoteTier::Handle(const PageStored& event, SequenceMap& sequences,
+                        T0Lines& lines) {
+  stores_.Finished(event);
+  Sequence* sequence = Find(sequences, event.sequence);
+  if (sequence == nullptr) return;
+  Page& page = sequence->table.page(event.page_index);
+  RemotePage& remote =
+      sequence->remote.pages[static_cast<size_t>(event.page_index)];
+  if (page.state != StoreState::kStoring) return;
+  const bool same_place =
+      remote.node == event.node &&
+      remote.places.front().generation == event.generation;
+  if (event.status.ok() && same_place) {
+    page.state = StoreState::kStored;
+    remote.failures = 0;
+    ++sequence->stats.stored_pages;
+    sequence->stats.stored_bytes += static_cast<int64_t>(event.rows_bytes);
+    DropUnwanted(*sequence, page, lines);
+  } else {
+    page.state = StoreState::kFull;
+    remote.retry_at =
+        Now() + kFirstRetry * (1 << std::min(remote.failures++,
+                                             kMaxRetryDoublings));
+  }
+  Store(*sequence, lines);
+}
+
+// Pages that are still whole in T0 are stored again, elsewhere or under the
+// new epoch; of the others the cold rows are gone.
+void RemoteTier::Handle(const SessionLost& event, SequenceMap& sequences) {
+  Sequence* sequence = Find(sequences, event.sequence);
+  if (sequence == nullptr) return;
+  RemoteState& remote = sequence->remote;
+  remote.nodes[static_cast<size_t>(event.node)].session = nullptr;
+  for (size_t i = 0; i < remote.pages.size(); ++i) {
+    if (remote.pages[i].node != event.node) continue;
+    const int index = static_cast<int>(i);
+    if (index < sequence->table.num_pages()) {
+      Page& page = sequence->table.page(index);
+      if (page.cold() != 0) {
+        page.state = StoreState::kLost;
+        continue;
+      }
+      if (page.state == StoreState::kStored) page.state = StoreState::kFull;
+    }
+    remote.pages[i] = RemotePage();
+    remote.first_unreserved = std::min(remote.first_unreserved, index);
+    remote.first_unstored = std::min(remote.first_unstored, index);
+  }
+  Reserve(*sequence);
+}
+
+void RemoteTier::Advance(Sequence& sequence, const T0Lines& lines) {
+  Reserve(sequence);
+  Store(sequence, lines);
+}
+
+// What may be full one interval from now.
+int RemoteTier::WantedPages(const Sequence& sequence) const {
+  const int64_t tokens = std::max(sequence.table.num_tokens(),
+                                  sequence.spec.prompt_tokens) +
+                         sequence.spec.placement.interval + kPageTokens;
+  return static_cast<int>(
+      std::min<int64_t>(tokens / kPageTokens,
+                        static_cast<int64_t>(sequence.remote.pages.size())));
+}
+
+int RemoteTier::HealthyNodeOf(const Sequence& sequence,
+                              int32_t page_index) const {
+  const RemoteState& remote = sequence.remote;
+  for (int skip = 0; skip < static_cast<int>(remote.order.size()); ++skip) {
+    const int node =
+        NodeOfPage(remote.order, page_index, options_.stripe_tokens,
+                   options_.spread, remote.first_choice + skip);
+    if (link(node).healthy()) return node;
+  }
+  return -1;
+}
+
+void RemoteTier::Reserve(Sequence& sequence) {
+  RemoteState& remote = sequence.remote;
+  const absl::Time now = Now();
+  const int wanted = WantedPages(sequence);
+  int& first = remote.first_unreserved;
+  while (first < wanted &&
+         remote.pages[static_cast<size_t>(first)].node >= 0) {
+    ++first;
+  }
+  if (remote.reserving || first >= wanted || now < remote.reserve_retry_at) {
+    return;
+  }
+  const int node = HealthyNodeOf(sequence, first);
+  if (node < 0) return;
+  RemoteState::OnNode& on = remote.nodes[static_cast<size_t>(node)];
+  if (on.session == nullptr) {
+    if (on.opening || now < on.retry_at) return;
+    on.opening = true;
+    link(node).OpenSession(sequence.id, sequence.spec.session);
+    return;
+  }
+  std::vector<PageName> pages;
+  for (int i = first; i < wanted; ++i) {
+    if (static_cast<int>(pages.size()) + geometry_.num_layers >
+            kMaxPlanItems ||
+        HealthyNodeOf(sequence, i) != node) {
+      break;
+    }
+    if (remote.pages[static_cast<size_t>(i)].node >= 0) continue;
+    for (int layer = 0; layer < geometry_.num_layers; ++layer) {
+      pages.push_back({layer, i});
+    }
+  }
+  remote.reserving = true;
+  link(node).Reserve(sequence.id, on.session, std::move(pages));
+}
+
+void RemoteTier::Store(Sequence& sequence, const T0Lines& lines) {
+  RemoteState& remote = sequence.remote;
+  const absl::Time now = Now();
+  int& first = remote.first_unstored;
+  for (int i = first; i < sequence.table.num_pages(); ++i) {
+    Page& page = sequence.table.page(i);
+    if (page.state == StoreState::kOpen) return;
+    if (page.state == StoreState::kStored || page.state == StoreState::kLost) {
+      if (i == first) ++first;
+      continue;
+    }
+    if (page.state == StoreState::kStoring) continue;
+    if (!stores_.HasRoom()) return;
+    const RemotePage& place = remote.pages[static_cast<size_t>(i)];
+    if (place.node < 0 || now < place.retry_at) continue;
+    const auto& session =
+        remote.nodes[static_cast<size_t>(place.node)].session;
+    if (session == nullptr || !session->Usable(now) ||
+        !link(place.node).healthy()) {
+      continue;
+    }
+    page.state = StoreState::kStoring;
+    stores_.Start(sequence.id, sequence.spec.session, page, place, lines,
+                  link(place.node));
+  }
+}
+
+bool RemoteTier::Idle() const {
+  return stores_.idle() &&
+         std::all_of(links_.begin(), links_.end(), [](const auto& link) {
+           return link->pending() == 0;
+         });
+}
+
+int64_t RemoteTier::UnstoredPages(const Sequence& sequence) {
+  int64_t count = 0;
+  for (int i = 0; i < sequence.table.num_pages(); ++i) {
+    const StoreState state = sequence.table.page(i).state;
+    if (state == StoreState::kFull || state == StoreState::kStoring) ++count;
+  }
+  return count;
+}
+
+}  // namespace farkv

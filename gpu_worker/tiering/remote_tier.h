@@ -1,0 +1,86 @@
+// The nodes' side of the cache: links, sessions, reservations one interval
+// ahead, and stores, oldest page first. DESIGN 3, 6 and 13.
+//
+// Nothing here waits: what is late leaves its rows in T0. Thread-compatible:
+// the engine thread owns it; links and stores answer through the inbox.
+#ifndef FARKV_GPU_WORKER_TIERING_REMOTE_TIER_H_
+#define FARKV_GPU_WORKER_TIERING_REMOTE_TIER_H_
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/async/thread_executor.h"
+#include "gpu_worker/tiering/node_access.h"
+#include "gpu_worker/tiering/node_link.h"
+#include "gpu_worker/tiering/sequence.h"
+#include "gpu_worker/tiering/store_pipeline.h"
+#include "gpu_worker/tiering/t0_lines.h"
+#include "gpu_worker/tiering/tier_events.h"
+
+namespace farkv {
+
+using SequenceMap =
+    absl::flat_hash_map<SequenceId, std::unique_ptr<Sequence>>;
+
+class RemoteTier {
+ public:
+  // Connects to every node of `options`; both outlive the tier.
+  static absl::StatusOr<std::unique_ptr<RemoteTier>> Create(
+      const TieringOptions& options, const KvGeometry& geometry,
+      Device& device, const NodeAccess& access);
+  // Ends all operations; sessions must have been closed before.
+  ~RemoteTier();
+
+  std::span<const std::unique_ptr<NodeLink>> links() const { return links_; }
+
+  void Opened(Sequence& sequence);
+  // Closes its sessions in the background; its lines may go at once after.
+  void Closed(Sequence& sequence);
+
+  // Takes what the background has reported, and drops what may go since.
+  void Poll(SequenceMap& sequences, T0Lines& lines);
+  // Opens sessions, reserves and stores what is due for one sequence.
+  void Advance(Sequence& sequence, const T0Lines& lines);
+
+  // Waits until the background reports something. False after `timeout`.
+  bool WaitForEvents(absl::Duration timeout) { return inbox_.Wait(timeout); }
+  // No command of a link and no store is under way.
+  bool Idle() const;
+  // Pages that are full and may still be stored.
+  static int64_t UnstoredPages(const Sequence& sequence);
+
+ private:
+  RemoteTier(const TieringOptions& options, const KvGeometry& geometry,
+             Device& device);
+
+  void Handle(SessionReady event, SequenceMap& sequences);
+  void Handle(PagesReserved event, SequenceMap& sequences);
+  void Handle(const PageStored& event, SequenceMap& sequences, T0Lines& lines);
+  void Handle(const SessionLost& event, SequenceMap& sequences);
+  absl::Status RecordPlaces(Sequence& sequence, PagesReserved& event);
+  void Reserve(Sequence& sequence);
+  void Store(Sequence& sequence, const T0Lines& lines);
+  int WantedPages(const Sequence& sequence) const;
+  int HealthyNodeOf(const Sequence& sequence, int32_t page_index) const;
+  NodeLink& link(int node) const {
+    return *links_[static_cast<size_t>(node)];
+  }
+
+  const TieringOptions& options_;
+  const KvGeometry geometry_;
+  // In the order of construction: each uses those above it.
+  Inbox inbox_;
+  ThreadExecutor executor_;
+  std::vector<std::unique_ptr<NodeLink>> links_;
+  StorePipeline stores_;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TIERING_REMOTE_TIER_H_

@@ -1,0 +1,100 @@
+// What background threads tell the engine thread: plain values, in one inbox.
+// The inbox holds at most what was admitted: one event per command of a link
+// and per store under way. Thread-safe.
+#ifndef FARKV_GPU_WORKER_TIERING_TIER_EVENTS_H_
+#define FARKV_GPU_WORKER_TIERING_TIER_EVENTS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/rpc/memory_types.h"
+#include "gpu_worker/tiering/kv_cache.h"
+#include "gpu_worker/tiering/node_map.h"
+
+namespace farkv {
+
+// One sequence's session on one node. The link's thread writes, any thread
+// reads.
+struct RemoteSession {
+  SessionId id;
+  // Nanoseconds of Clock::Boottime(): the worker fences itself from then on.
+  // Counted from sending, with a margin before the node's own end.
+  std::atomic<int64_t> fence_ns{0};
+  // The node has given the session up, or has been restarted.
+  std::atomic<bool> lost{false};
+  uint64_t next_number = 1;  // of mutating calls; the link's thread only
+
+  bool Usable(absl::Time now) const {
+    return !lost.load(std::memory_order_acquire) &&
+           absl::ToUnixNanos(now) < fence_ns.load(std::memory_order_acquire);
+  }
+};
+
+struct SessionReady {
+  SequenceId sequence;
+  int node = 0;
+  absl::StatusOr<std::shared_ptr<RemoteSession>> session;
+};
+struct PagesReserved {
+  SequenceId sequence;
+  int node = 0;
+  std::vector<PageName> asked;
+  absl::StatusOr<std::vector<PagePlacement>> placements;
+  std::vector<MappedPage> maps;  // as many, or none where there is no map
+};
+struct PageStored {
+  SequenceId sequence;
+  int node = 0;
+  int32_t page_index = 0;
+  Generation generation;  // of layer 0, where it was stored
+  uint64_t rows_bytes = 0;
+  absl::Status status;
+};
+struct SessionLost {
+  SequenceId sequence;
+  int node = 0;
+  absl::Status why;
+};
+// Something that Drain waits for has ended.
+struct CommandDone {};
+
+using TierEvent = std::variant<SessionReady, PagesReserved, PageStored,
+                               SessionLost, CommandDone>;
+
+class Inbox {
+ public:
+  void Push(TierEvent event) {
+    absl::MutexLock lock(&mutex_);
+    events_.push_back(std::move(event));
+  }
+  std::vector<TierEvent> TakeAll() {
+    absl::MutexLock lock(&mutex_);
+    return std::exchange(events_, {});
+  }
+  // False when nothing came within `timeout`.
+  bool Wait(absl::Duration timeout) {
+    absl::MutexLock lock(&mutex_);
+    auto some = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return !events_.empty();
+    };
+    return mutex_.AwaitWithTimeout(absl::Condition(&some), timeout);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<TierEvent> events_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TIERING_TIER_EVENTS_H_

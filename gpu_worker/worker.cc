@@ -1,0 +1,63 @@
+#include "gpu_worker/worker.h"
+
+#include "common/base/status_macros.h"
+#include "common/telemetry/log.h"
+
+namespace farkv {
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(
+    WorkerFlags flags, std::map<std::string, std::string> config) {
+  std::unique_ptr<Worker> worker(new Worker(std::move(flags)));
+  Worker& w = *worker;
+  const std::string prefix = "farkv_worker_";
+  w.gauges_ = {
+      w.metrics_.AddGauge(prefix + "t0_capacity_bytes", "Size of T0"),
+      w.metrics_.AddGauge(prefix + "t0_used_bytes", "T0 lines in use"),
+      w.metrics_.AddGauge(prefix + "staging_bytes", "Fetched rows in staging"),
+      w.metrics_.AddGauge(prefix + "running_sequences", "Running sequences"),
+      w.metrics_.AddGauge(prefix + "waiting_requests", "Waiting requests")};
+  EngineOptions options = w.flags_.engine;
+  options.metrics = &w.metrics_;
+  FARKV_ASSIGN_OR_RETURN(w.engine_, Engine::Create(std::move(options)));
+  w.generation_ = std::make_unique<GenerationServiceImpl>(*w.engine_);
+  w.admin_ = std::make_unique<WorkerAdminService>(
+      *w.engine_,
+      WorkerAdminService::Identity{w.worker_id(), std::move(config)});
+  FARKV_ASSIGN_OR_RETURN(
+      w.server_,
+      RpcServer::Start(w.flags_.listen, w.flags_.tls, {w.generation_.get()}));
+  FARKV_ASSIGN_OR_RETURN(
+      w.admin_server_,
+      RpcServer::Start(w.flags_.admin_listen, w.flags_.tls, {w.admin_.get()}));
+  FARKV_ASSIGN_OR_RETURN(w.http_,
+                         HttpServer::Start(w.flags_.metrics_listen, w.metrics_,
+                                           [&w] { w.RefreshGauges(); }));
+  w.server_->SetServing(true);
+  w.admin_server_->SetServing(true);
+  w.http_->SetReady(true);
+  return worker;
+}
+
+void Worker::RefreshGauges() {
+  const EngineLoad load = engine_->Load();
+  gauges_.t0_capacity.Set(static_cast<double>(load.t0.capacity_bytes));
+  gauges_.t0_used.Set(static_cast<double>(load.t0.used_bytes));
+  gauges_.staging.Set(static_cast<double>(load.t0.staging_bytes));
+  gauges_.running.Set(load.running);
+  gauges_.waiting.Set(load.waiting);
+}
+
+void Worker::DrainAndStop() {
+  http_->SetReady(false);
+  server_->SetServing(false);
+  engine_->SetDraining(true);
+  if (!engine_->WaitIdle(flags_.drain_grace)) {
+    spdlog::warn("drain: requests still run after {}; cancelling them",
+                 absl::FormatDuration(flags_.drain_grace));
+  }
+  engine_.reset();
+  server_->Shutdown(absl::Seconds(1));
+  admin_server_->Shutdown(absl::Seconds(1));
+}
+
+}  // namespace farkv

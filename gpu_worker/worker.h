@@ -1,0 +1,59 @@
+// The parts of a worker process in construction order: each may use those
+// above it, and they go away in reverse.
+#ifndef FARKV_GPU_WORKER_WORKER_H_
+#define FARKV_GPU_WORKER_WORKER_H_
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/rpc/server.h"
+#include "common/telemetry/http_server.h"
+#include "common/telemetry/metrics.h"
+#include "gpu_worker/engine/engine.h"
+#include "gpu_worker/service/generation_service.h"
+#include "gpu_worker/service/worker_admin_service.h"
+#include "gpu_worker/worker_flags.h"
+
+namespace farkv {
+
+class Worker {
+ public:
+  // Ready to serve when it returns. `config` is shown by the admin service.
+  static absl::StatusOr<std::unique_ptr<Worker>> Start(
+      WorkerFlags flags, std::map<std::string, std::string> config);
+
+  // Refuses new requests, lets running ones end within the grace, closes.
+  void DrainAndStop();
+
+  uint16_t port() const { return server_->port(); }
+  uint16_t admin_port() const { return admin_server_->port(); }
+  uint16_t metrics_port() const { return http_->port(); }
+  const std::string& worker_id() const {
+    return flags_.engine.tiering.worker_id;
+  }
+
+ private:
+  explicit Worker(WorkerFlags flags) : flags_(std::move(flags)) {}
+  // Gauges that are read from snapshots at each scrape.
+  void RefreshGauges();
+
+  struct Gauges {
+    Gauge t0_capacity, t0_used, staging, running, waiting;
+  };
+
+  WorkerFlags flags_;
+  Metrics metrics_;
+  Gauges gauges_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<GenerationServiceImpl> generation_;
+  std::unique_ptr<WorkerAdminService> admin_;
+  std::unique_ptr<RpcServer> server_;
+  std::unique_ptr<RpcServer> admin_server_;
+  std::unique_ptr<HttpServer> http_;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_WORKER_H_

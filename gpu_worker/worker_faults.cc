@@ -1,0 +1,14 @@
+// Flags of farkv-worker-faults: injected faults and weakened checks, for tests
+// and benches only.
+#include "gpu_worker/worker_flags.h"
+
+namespace farkv {
+
+void RegisterFaultFlags(Flags& flags, EngineOptions& options) {
+  flags.AddText("faults", &options.tiering.fault_spec,
+                "What the fault decorator injects, as seed=7,drop=0.01");
+  flags.AddSwitch("skip-row-checks", &options.tiering.skip_row_checks,
+                  "Use fetched and mapped rows without checking them");
+}
+
+}  // namespace farkv
