@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string>
 #include <tuple>
@@ -114,7 +115,7 @@ std::vector<matmul::Kernel> KernelsOfThisCpu() {
 }
 
 // A weight packed in plain memory, to call one kernel whatever the dispatch
-// would choose.
+// would choose. Checks that nothing is written behind the output.
 class Packed {
  public:
   Packed(Shape shape, matmul::Kernel kernel, uint32_t seed)
@@ -139,9 +140,9 @@ class Packed {
 
   std::vector<float> Times(ThreadPool& pool, const float* activations,
                            int32_t num_rows) const {
-    std::vector<float> out(
-        static_cast<size_t>(num_rows) * static_cast<size_t>(shape_.rows),
-        -7.0f);
+    const size_t size =
+        static_cast<size_t>(num_rows) * static_cast<size_t>(shape_.rows);
+    std::vector<float> out(size + kGuard, kUntouched);
     matmul::Multiply(pool, kernel_,
                      {.activations = activations,
                       .num_rows = num_rows,
@@ -149,10 +150,15 @@ class Packed {
                       .rows = shape_.rows,
                       .cols = shape_.cols,
                       .out = out.data()});
+    for (size_t i = size; i < out.size(); ++i) EXPECT_EQ(out[i], kUntouched);
+    out.resize(size);
     return out;
   }
 
  private:
+  static constexpr size_t kGuard = matmul::kPanelColumns;
+  static constexpr float kUntouched = -7.0f;
+
   Shape shape_;
   matmul::Kernel kernel_;
   std::vector<float> values_;
@@ -313,17 +319,21 @@ TEST(MatMulTest, ActivationsAreRoundedToBf16OnceAndOnlyForBf16Weights) {
   }
 }
 
-TEST(MatMulTest, NothingIsWrittenPastTheLastColumnOrRow) {
+TEST(MatMulTest, AnOddLastElementIsNotPairedWithWhatTheScratchHeldBefore) {
   ThreadPool pool(1);
   for (const matmul::Kernel kernel : KernelsOfThisCpu()) {
-    const Shape shape{67, 10};
-    const Packed weight(shape, kernel, 8);
-    const std::vector<float> activations = Values(9).Take(2 * shape.cols);
-    const std::vector<float> two = weight.Times(pool, activations.data(), 2);
-    const std::vector<float> second =
-        weight.Times(pool, activations.data() + shape.cols, 1);
-    EXPECT_TRUE(std::equal(second.begin(), second.end(), two.begin() + 67))
-        << NameOf(kernel);
+    const std::vector<float> infinite(8,
+                                      std::numeric_limits<float>::infinity());
+    const std::vector<float> ones(7, 1.0f);
+    const Packed even({3, 8}, kernel, 8);
+    const Packed odd({3, 7}, kernel, 9);
+
+    even.Times(pool, infinite.data(), 1);
+    const std::vector<float> out = odd.Times(pool, ones.data(), 1);
+
+    for (const float value : out) {
+      EXPECT_TRUE(std::isfinite(value)) << NameOf(kernel) << " " << value;
+    }
   }
 }
 
