@@ -1,12 +1,28 @@
 #include "common/base/thread_pool.h"
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
 
 namespace farkv {
+namespace {
+
+// Waits a moment for what usually comes soon (the next loop of a decoder
+// layer, the end of another thread's last piece), because waking a sleeper
+// costs about as much. Yielding, so that it takes no core from anybody.
+template <typename Predicate>
+void YieldUntil(const Predicate& predicate) {
+  constexpr std::chrono::microseconds kMoment{50};
+  const auto end = std::chrono::steady_clock::now() + kMoment;
+  while (!predicate() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+}
+
+}  // namespace
 
 struct ThreadPool::State {
   absl::Mutex mutex;
@@ -19,6 +35,9 @@ struct ThreadPool::State {
   const std::function<void(int64_t)>* body ABSL_GUARDED_BY(mutex) = nullptr;
   int64_t count ABSL_GUARDED_BY(mutex) = 0;
   std::atomic<int64_t> next{0};
+  // Copies of `loop` and `running` that may be looked at without the lock.
+  std::atomic<uint64_t> announced{0};
+  std::atomic<int> busy{0};
   std::vector<std::thread> threads;
 
   // False when another loop has the threads.
@@ -29,7 +48,7 @@ struct ThreadPool::State {
     next.store(0, std::memory_order_relaxed);
     body = &run;
     count = end;
-    ++loop;
+    announced.store(++loop, std::memory_order_relaxed);
     return true;
   }
 
@@ -44,6 +63,8 @@ struct ThreadPool::State {
   void ThreadMain() {
     uint64_t seen = 0;
     for (;;) {
+      YieldUntil(
+          [&] { return announced.load(std::memory_order_relaxed) != seen; });
       const std::function<void(int64_t)>* run = nullptr;
       int64_t end = 0;
       {
@@ -56,11 +77,11 @@ struct ThreadPool::State {
         seen = loop;
         run = body;
         end = count;
-        ++running;
+        busy.store(++running, std::memory_order_relaxed);
       }
       Work(*run, end);
       absl::MutexLock lock(&mutex);
-      --running;
+      busy.store(--running, std::memory_order_relaxed);
     }
   }
 };
@@ -92,6 +113,7 @@ void ThreadPool::ParallelFor(int64_t count,
     return;
   }
   state.Work(body, count);
+  YieldUntil([&] { return state.busy.load(std::memory_order_relaxed) == 0; });
   absl::MutexLock lock(&state.mutex);
   // Clearing `body` first keeps a late waker out of a finished loop.
   state.body = nullptr;
