@@ -70,11 +70,12 @@ struct ThreadPool::State {
       {
         absl::MutexLock lock(&mutex);
         auto woken = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-          return stop || (loop != seen && body != nullptr);
+          return stop || loop != seen;
         };
         mutex.Await(absl::Condition(&woken));
         if (stop) return;
         seen = loop;
+        if (body == nullptr) continue;  // came too late for that loop
         run = body;
         end = count;
         busy.store(++running, std::memory_order_relaxed);
