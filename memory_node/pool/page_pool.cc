@@ -38,25 +38,44 @@ PagePool::PagePool(const PagePoolOptions& options, SlabSource source,
       clock_(clock),
       slabs_(options.slab_bytes, options.capacity_bytes) {}
 
+size_t PagePool::AllowedBytes() const {
+  return slabs_.max_slabs() * slabs_.slab_bytes() *
+         static_cast<size_t>(options_.high_watermark) / 10000;
+}
+
+bool PagePool::pressure() const {
+  absl::MutexLock lock(&mutex_);
+  return taken_bytes_ >= AllowedBytes();
+}
+
+absl::Status PagePool::CheckQuota(const std::string& tenant,
+                                  size_t bytes) const {
+  absl::MutexLock lock(&mutex_);
+  return CheckQuotaLocked(tenant, bytes);
+}
+
+absl::Status PagePool::CheckQuotaLocked(const std::string& tenant,
+                                        size_t bytes) const {
+  const auto found = tenant_bytes_.find(tenant);
+  const size_t held = found == tenant_bytes_.end() ? 0 : found->second;
+  const size_t quota = options_.tenant_quota_bytes;
+  if (quota == 0 || held + bytes <= quota) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("quota of tenant '", tenant, "': ", bytes, " bytes wanted, ",
+                   held, " held, ", quota, " allowed"));
+}
+
 absl::Status PagePool::CheckBounds(const SlabClass& slab_class,
                                    size_t count) const {
   const size_t wanted = count * slab_class.stride;
   const size_t capacity = slabs_.max_slabs() * slabs_.slab_bytes();
-  const size_t allowed =
-      capacity * static_cast<size_t>(options_.high_watermark) / 10000;
+  const size_t allowed = AllowedBytes();
   if (taken_bytes_ + wanted > allowed) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "pool above its high watermark: ", wanted, " bytes wanted, ",
         taken_bytes_, " taken, ", allowed, " allowed of ", capacity));
   }
-  const auto tenant = tenant_bytes_.find(slab_class.tenant);
-  const size_t held = tenant == tenant_bytes_.end() ? 0 : tenant->second;
-  const size_t quota = options_.tenant_quota_bytes;
-  if (quota > 0 && held + wanted > quota) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("quota of tenant '", slab_class.tenant, "': ", wanted,
-                     " bytes wanted, ", held, " held, ", quota, " allowed"));
-  }
+  FARKV_RETURN_IF_ERROR(CheckQuotaLocked(slab_class.tenant, wanted));
   const size_t reachable = slabs_.ReachablePages(slab_class);
   if (count > reachable) {
     return absl::ResourceExhaustedError(
@@ -190,9 +209,8 @@ absl::Time PagePool::SweepLocked() {
   return absl::InfiniteFuture();
 }
 
-absl::Status PagePool::WithDescriptor(
-    const std::string& tenant, uint32_t slab_id,
-    const std::function<absl::Status(int descriptor, size_t bytes)>& use) {
+absl::StatusOr<PagePool::SharedSlab> PagePool::Share(const std::string& tenant,
+                                                     uint32_t slab_id) const {
   absl::MutexLock lock(&mutex_);
   const Slab* slab = slabs_.Find(slab_id);
   if (slab == nullptr) {
@@ -202,7 +220,11 @@ absl::Status PagePool::WithDescriptor(
     return absl::PermissionDeniedError(
         absl::StrCat("slab ", slab_id, " is not of tenant '", tenant, "'"));
   }
-  return use(slab->memory().descriptor(), slab->memory().size());
+  SharedSlab shared;
+  shared.bytes = slab->memory().size();
+  FARKV_ASSIGN_OR_RETURN(shared.descriptor,
+                         slab->memory().DuplicateDescriptor());
+  return shared;
 }
 
 PagePoolStats PagePool::stats() const {
@@ -224,9 +246,7 @@ PagePoolStats PagePool::stats() const {
     stats.huge_pages = stats.huge_pages && slab.memory().huge_pages();
   });
   stats.pins = pins_;
-  stats.pressure =
-      taken_bytes_ >= stats.capacity_bytes *
-                          static_cast<size_t>(options_.high_watermark) / 10000;
+  stats.pressure = taken_bytes_ >= AllowedBytes();
   return stats;
 }
 

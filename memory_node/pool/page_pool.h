@@ -95,6 +95,8 @@ class PagePool {
   // or the machine's memory.
   absl::StatusOr<std::vector<PageHandle>> Allocate(const std::string& tenant,
                                                    size_t stride, size_t count);
+  // RESOURCE_EXHAUSTED when `bytes` more would break the tenant's quota.
+  absl::Status CheckQuota(const std::string& tenant, size_t bytes) const;
   // The owner gave the page back: reusable at once, or after its last pin.
   // FAILED_PRECONDITION when it is not that page any more.
   absl::Status Release(const PageHandle& handle);
@@ -107,20 +109,27 @@ class PagePool {
   // infinite future when there is none.
   absl::Time Sweep();
 
-  // The descriptor of a slab of `tenant`, for its mapped readers; valid while
-  // the slab lives: duplicate it inside `use`, which runs under the pool's
-  // lock and must not call the pool. NOT_FOUND for a slab that was closed,
-  // PERMISSION_DENIED for another tenant's.
-  absl::Status WithDescriptor(
-      const std::string& tenant, uint32_t slab_id,
-      const std::function<absl::Status(int descriptor, size_t bytes)>& use);
+  // A descriptor of a slab of `tenant` for its mapped readers. NOT_FOUND for a
+  // slab that was closed, PERMISSION_DENIED for another tenant's.
+  struct SharedSlab {
+    UniqueFd descriptor;
+    size_t bytes = 0;
+  };
+  absl::StatusOr<SharedSlab> Share(const std::string& tenant,
+                                   uint32_t slab_id) const;
 
   PagePoolStats stats() const;
+  // Above the high watermark.
+  bool pressure() const;
 
  private:
   friend class PagePin;
   void Unpin(const PageHandle& handle);
+  // Bytes below the high watermark.
+  size_t AllowedBytes() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
+  absl::Status CheckQuotaLocked(const std::string& tenant, size_t bytes) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status CheckBounds(const SlabClass& slab_class, size_t count) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteFreed(Slab& slab) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

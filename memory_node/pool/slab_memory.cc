@@ -8,6 +8,13 @@
 
 namespace farkv {
 
+absl::StatusOr<UniqueFd> SlabMemory::DuplicateDescriptor() const {
+  if (duplicate_ == nullptr) {
+    return absl::FailedPreconditionError("this slab cannot be mapped");
+  }
+  return duplicate_();
+}
+
 absl::StatusOr<SlabMemory> AllocateHeapSlab(size_t bytes) {
   void* memory = std::aligned_alloc(kPageAlignment, bytes);
   if (memory == nullptr) {
@@ -15,7 +22,7 @@ absl::StatusOr<SlabMemory> AllocateHeapSlab(size_t bytes) {
         absl::StrCat("no memory for a slab of ", bytes, " bytes"));
   }
   std::memset(memory, 0, bytes);
-  return SlabMemory({static_cast<std::byte*>(memory), bytes}, -1, false,
+  return SlabMemory({static_cast<std::byte*>(memory), bytes}, false, nullptr,
                     [memory] { std::free(memory); });
 }
 

@@ -10,25 +10,29 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "common/mapping/unique_fd.h"
 
 namespace farkv {
 
 class SlabMemory {
  public:
+  // A descriptor of its own for a mapped reader.
+  using Duplicate = std::function<absl::StatusOr<UniqueFd>()>;
+
   SlabMemory() = default;
-  // `descriptor` is what mapped readers get, -1 where there is none; it and
-  // `bytes` are valid until `release` has run.
-  SlabMemory(std::span<std::byte> bytes, int descriptor, bool huge_pages,
+  // `duplicate` may be empty: nothing can be mapped. It and `bytes` are valid
+  // until `release` has run.
+  SlabMemory(std::span<std::byte> bytes, bool huge_pages, Duplicate duplicate,
              absl::AnyInvocable<void() &&> release)
       : bytes_(bytes),
-        descriptor_(descriptor),
         huge_pages_(huge_pages),
+        duplicate_(std::move(duplicate)),
         release_(std::move(release)) {}
   SlabMemory(SlabMemory&& other) noexcept { *this = std::move(other); }
   SlabMemory& operator=(SlabMemory&& other) noexcept {
     std::swap(bytes_, other.bytes_);
-    std::swap(descriptor_, other.descriptor_);
     std::swap(huge_pages_, other.huge_pages_);
+    std::swap(duplicate_, other.duplicate_);
     std::swap(release_, other.release_);
     return *this;
   }
@@ -38,13 +42,14 @@ class SlabMemory {
 
   std::byte* data() const { return bytes_.data(); }
   size_t size() const { return bytes_.size(); }
-  int descriptor() const { return descriptor_; }
   bool huge_pages() const { return huge_pages_; }
+  // FAILED_PRECONDITION where there is no descriptor.
+  absl::StatusOr<UniqueFd> DuplicateDescriptor() const;
 
  private:
   std::span<std::byte> bytes_;
-  int descriptor_ = -1;
   bool huge_pages_ = false;
+  Duplicate duplicate_;
   absl::AnyInvocable<void() &&> release_;
 };
 

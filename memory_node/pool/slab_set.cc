@@ -33,7 +33,7 @@ PageHandle SlabSet::Take(const SlabClass& slab_class) {
   return handle;
 }
 
-Slab* SlabSet::Find(uint32_t slab_id) {
+Slab* SlabSet::Find(uint32_t slab_id) const {
   const auto found = slabs_.find(slab_id);
   return found == slabs_.end() ? nullptr : found->second.get();
 }

@@ -36,7 +36,7 @@ class SlabSet {
   // Gives out a page; FreePages must not be zero.
   PageHandle Take(const SlabClass& slab_class);
   // nullptr when the slab has been closed.
-  Slab* Find(uint32_t slab_id);
+  Slab* Find(uint32_t slab_id) const;
   // Call after each page that became free.
   void NoteFreed(Slab& slab);
 

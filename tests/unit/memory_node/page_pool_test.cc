@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <set>
 
@@ -30,13 +31,12 @@ class PagePoolTest : public ::testing::Test {
     return [this](size_t bytes) -> absl::StatusOr<SlabMemory> {
       if (!refusal_.ok()) return refusal_;
       ++alive_;
-      auto* memory = new std::vector<SlabMemory>();
-      memory->push_back(AllocateHeapSlab(bytes).value());
-      return SlabMemory({memory->front().data(), bytes}, 7, false,
-                        [this, memory] {
-                          --alive_;
-                          delete memory;
-                        });
+      auto memory =
+          std::make_shared<SlabMemory>(AllocateHeapSlab(bytes).value());
+      return SlabMemory(
+          {memory->data(), bytes}, false,
+          []() -> absl::StatusOr<UniqueFd> { return UniqueFd(dup(0)); },
+          [this, memory] { --alive_; });
     };
   }
   static PageHandle One(PagePool& pool, const std::string& tenant = "a",
@@ -221,19 +221,15 @@ TEST_F(PagePoolTest, ARefusalOfTheMachineIsReportedAndLeavesNothingBooked) {
 TEST_F(PagePoolTest, OnlyItsTenantGetsTheDescriptorOfASlab) {
   PagePool pool(Options(1), Source(), clock_);
   const PageHandle page = One(pool, "a");
-  int seen = 0;
-  const auto use = [&seen](int descriptor, size_t) {
-    seen = descriptor;
-    return absl::OkStatus();
-  };
 
-  EXPECT_EQ(pool.WithDescriptor("b", page.slab_id, use).code(),
+  EXPECT_EQ(pool.Share("b", page.slab_id).status().code(),
             absl::StatusCode::kPermissionDenied);
-  EXPECT_EQ(pool.WithDescriptor("a", page.slab_id + 1, use).code(),
+  EXPECT_EQ(pool.Share("a", page.slab_id + 1).status().code(),
             absl::StatusCode::kNotFound);
-  EXPECT_EQ(seen, 0);
-  EXPECT_TRUE(pool.WithDescriptor("a", page.slab_id, use).ok());
-  EXPECT_EQ(seen, 7);
+  const auto shared = pool.Share("a", page.slab_id);
+  ASSERT_TRUE(shared.ok()) << shared.status();
+  EXPECT_TRUE(shared->descriptor.valid());
+  EXPECT_EQ(shared->bytes, kPagesPerSlab * kStride);
 }
 
 TEST_F(PagePoolTest, SlabsAreGivenBackWithThePool) {

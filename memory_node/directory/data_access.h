@@ -1,0 +1,53 @@
+// How the data plane asks the directory for pages. Plain values.
+#ifndef FARKV_MEMORY_NODE_DIRECTORY_DATA_ACCESS_H_
+#define FARKV_MEMORY_NODE_DIRECTORY_DATA_ACCESS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/layout/kv_geometry.h"
+#include "common/page/page_format.h"
+#include "common/rpc/memory_types.h"
+#include "memory_node/pool/page_pool.h"
+
+namespace farkv {
+
+// Who asks, and for which session: tenant as proven by the hello.
+struct DataCaller {
+  SessionId session;
+  Epoch epoch;
+  std::string tenant;
+};
+
+// The right to write one page. Pass it to Directory::FinishStore.
+struct StoreTicket {
+  SessionId session;
+  uint64_t instance = 0;
+  PageName page;
+  KvGeometry geometry;
+  // The page holds rows already: this is a repeat.
+  bool was_stored = false;
+  PagePin pin;
+};
+
+// Rows that a fetch asks for; `rows` is borrowed for the call.
+struct PageWanted {
+  int32_t page_index = 0;
+  Generation generation;
+  std::span<const uint64_t> rows;  // [KV head] bitmaps
+};
+
+// A stored page and what its header must say.
+struct StoredPage {
+  PageIdentity identity;
+  KvGeometry geometry;
+  std::vector<uint64_t> rows;  // [KV head]
+  PagePin pin;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_MEMORY_NODE_DIRECTORY_DATA_ACCESS_H_

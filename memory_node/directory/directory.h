@@ -1,0 +1,183 @@
+// The sessions of a memory node and everything they own. DESIGN 6 and 7.
+//
+// Goals: a page belongs to one session under one lease; nothing is read or
+// written for a session whose lease is over, whose epoch is another life's or
+// whose generation is older; a mutating call takes effect once, however often
+// it is sent; when a lease ends, the pages go to quarantine for one more
+// lease. Non-goals: copying rows (data/), choosing what to store.
+//
+// Errors carry an ErrorReason (common/rpc/error_reason.h) and name session and
+// the values compared. Leases are counted on the injected clock; a lease is
+// over as soon as its end is reached, whether or not a sweep has run.
+//
+// Thread-safe. Slow work (new slabs) runs without the lock. Tickets and pins
+// must not outlive the directory's pool.
+#ifndef FARKV_MEMORY_NODE_DIRECTORY_DIRECTORY_H_
+#define FARKV_MEMORY_NODE_DIRECTORY_DIRECTORY_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/rpc/memory_types.h"
+#include "memory_node/directory/data_access.h"
+#include "memory_node/directory/session.h"
+#include "memory_node/directory/session_report.h"
+#include "memory_node/pool/page_pool.h"
+
+namespace farkv {
+
+struct DirectoryOptions {
+  Epoch epoch{1};
+  Handshake handshake;  // of this node
+  absl::Duration max_lease = absl::Seconds(30);
+  size_t max_sessions = 65536;
+  // Hint sent with RESOURCE_EXHAUSTED.
+  absl::Duration retry_after = absl::Milliseconds(500);
+};
+
+class Directory {
+ public:
+  // `pool` and `clock` outlive the directory.
+  Directory(const DirectoryOptions& options, PagePool& pool,
+            const Clock& clock);
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  // Control plane (directory.cc, directory_plan.cc).
+
+  // Fills what the directory knows of the grant; the service adds addresses.
+  // A running session of the same id, tenant and geometry is returned with a
+  // renewed lease and a new token.
+  absl::StatusOr<SessionGrant> Open(const OpenSessionCall& call);
+  // FAILED_PRECONDITION for another epoch; else one result per session.
+  absl::StatusOr<RenewResult> Renew(Epoch epoch,
+                                    std::span<const SessionId> sessions,
+                                    absl::Duration lease);
+  // Reservations are all or none and come first: when they fail, nothing of
+  // the plan was done. A page that is reserved already keeps its place.
+  absl::StatusOr<TierPlanResult> Apply(const TierPlanCall& call);
+  // Pages freed; 0 for an unknown session: closed is closed.
+  absl::StatusOr<uint64_t> Close(const SessionId& session, Epoch epoch);
+
+  // Data plane (directory_data.cc).
+
+  // Uses up a token of the data plane and returns its tenant: what a peer that
+  // shows it may touch. PERMISSION_DENIED for an unknown or used one.
+  absl::StatusOr<std::string> RedeemToken(const std::string& token);
+  // The tenant of `session` when `token` is its last one, used or not: the map
+  // socket asks once per slab. PERMISSION_DENIED otherwise.
+  absl::StatusOr<std::string> CheckToken(const SessionId& session,
+                                         const std::string& token) const;
+  // OK and the session's geometry when `caller` may use its session now.
+  absl::StatusOr<KvGeometry> CheckCaller(const DataCaller& caller) const;
+  // The caller copies into the ticket's page and then calls FinishStore, also
+  // when the copy failed. ABORTED while another store of the page runs.
+  absl::StatusOr<StoreTicket> BeginStore(const DataCaller& caller,
+                                         const PageName& page,
+                                         Generation generation);
+  // `rows` are the rows stored, [KV head] bitmaps; empty: the copy failed and
+  // the page stays as it was. FAILED_PRECONDITION when the session or the page
+  // has gone meanwhile.
+  absl::Status FinishStore(StoreTicket ticket, std::span<const uint64_t> rows);
+  // One result per item, in order; the error of `caller` in all of them.
+  std::vector<absl::StatusOr<PagePin>> BeginFetch(
+      const DataCaller& caller, int32_t layer,
+      std::span<const PageWanted> wanted);
+
+  // Leases and drain (directory.cc).
+
+  // Ends the leases that are over. Returns the next end and the sessions that
+  // were lost since the last sweep.
+  struct SweepResult {
+    absl::Time next = absl::InfiniteFuture();
+    std::vector<SessionId> revoked;
+  };
+  SweepResult Sweep();
+  // While draining no session is opened and no page reserved.
+  void SetDraining(bool draining);
+  bool draining() const;
+  // False when sessions are left after `timeout` of real time.
+  bool WaitUntilEmpty(absl::Duration timeout) const;
+  Epoch epoch() const { return options_.epoch; }
+  const Handshake& handshake() const { return options_.handshake; }
+
+  // Reports (directory_report.cc).
+
+  DirectoryStats stats() const;
+  // At most `count` sessions with ids above `after`, ascending.
+  std::vector<SessionReport> List(const SessionId& after, size_t count) const;
+  absl::StatusOr<SessionReport> Describe(const SessionId& session) const;
+  // Pages of a session, ascending by page index, then layer.
+  absl::StatusOr<std::vector<PageReport>> DescribePages(
+      const SessionId& session) const;
+  // A stored page and what its header must say, for the scrubber.
+  absl::StatusOr<StoredPage> PinStored(const SessionId& session,
+                                       const PageName& page);
+
+ private:
+  Session* Find(const SessionId& id) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckEpoch(Epoch epoch) const;
+  absl::Status Unknown(const SessionId& id) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Session*> FindForData(const DataCaller& caller) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  bool Expired(const Session& session) const;
+
+  SessionGrant Grant(Session& session, absl::Duration lease)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetLease(Session& session, absl::Duration lease)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ExpireSessions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Parts of Apply.
+  absl::StatusOr<Session*> BeginPlan(const TierPlanCall& call)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::vector<PageHandle>> AllocatePages(
+      const std::string& tenant, size_t stride, size_t count) const;
+  TierPlanResult ApplyLocked(Session& session, const TierPlanCall& call)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Evict(Session& session, const PageEviction& eviction,
+                     uint64_t& freed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Free(Session& session, const PageName& page)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const DirectoryOptions options_;
+  PagePool& pool_;
+  const Clock& clock_;
+
+  mutable absl::Mutex mutex_;
+  absl::btree_map<SessionId, std::unique_ptr<Session>> sessions_
+      ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<absl::Time, SessionId>> lease_ends_
+      ABSL_GUARDED_BY(mutex_);
+  struct Token {
+    std::string tenant;
+    bool used = false;
+  };
+  absl::flat_hash_map<std::string, Token> tokens_ ABSL_GUARDED_BY(mutex_);
+  // The last sessions whose lease ran out, for clearer errors.
+  std::deque<SessionId> expired_ ABSL_GUARDED_BY(mutex_);
+  std::vector<SessionId> unreported_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_instance_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t expired_total_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_MEMORY_NODE_DIRECTORY_DIRECTORY_H_

@@ -1,0 +1,180 @@
+// What stands between the data plane and the pages.
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/error_reason.h"
+#include "memory_node/directory/directory.h"
+
+namespace farkv {
+namespace {
+
+absl::Status NoSuchPage(const PageName& page) {
+  return WithReason(
+      absl::NotFoundError(absl::StrCat("layer ", page.layer, ", page ",
+                                       page.page_index, " is not reserved")),
+      ErrorReason::kNotFound);
+}
+
+absl::Status CheckGeneration(const PageName& page, Generation wanted,
+                             Generation held) {
+  if (wanted == held) return absl::OkStatus();
+  return WithReason(
+      absl::FailedPreconditionError(
+          absl::StrCat("layer ", page.layer, ", page ", page.page_index,
+                       " has generation ", held.value, ", not ", wanted.value)),
+      ErrorReason::kStaleGeneration);
+}
+
+absl::Status CheckRows(const PageName& page, const PageEntry& entry,
+                       std::span<const uint64_t> rows) {
+  if (!entry.stored) {
+    return WithReason(absl::NotFoundError(absl::StrCat(
+                          "layer ", page.layer, ", page ", page.page_index,
+                          " is reserved, not stored")),
+                      ErrorReason::kNotFound);
+  }
+  if (rows.size() != entry.stored_rows.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        rows.size(), " bitmaps for ", entry.stored_rows.size(), " KV heads"));
+  }
+  for (size_t head = 0; head < rows.size(); ++head) {
+    if ((rows[head] & ~entry.stored_rows[head]) == 0) continue;
+    return WithReason(
+        absl::NotFoundError(absl::StrCat(
+            "layer ", page.layer, ", page ", page.page_index, ", head ", head,
+            ": rows 0x", absl::Hex(rows[head]), " are not among the stored 0x",
+            absl::Hex(entry.stored_rows[head]))),
+        ErrorReason::kNotFound);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> Directory::RedeemToken(const std::string& token) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = tokens_.find(token);
+  if (found == tokens_.end()) {
+    return absl::PermissionDeniedError("unknown token: open a session first");
+  }
+  if (std::exchange(found->second.used, true)) {
+    return absl::PermissionDeniedError(
+        "token used before: open the session again for a new one");
+  }
+  return found->second.tenant;
+}
+
+absl::StatusOr<std::string> Directory::CheckToken(
+    const SessionId& session, const std::string& token) const {
+  absl::MutexLock lock(&mutex_);
+  const Session* found = Find(session);
+  if (found == nullptr || found->token != token || Expired(*found)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("not the token of session ", session.ToHex()));
+  }
+  return found->tenant;
+}
+
+absl::StatusOr<Session*> Directory::FindForData(
+    const DataCaller& caller) const {
+  FARKV_RETURN_IF_ERROR(CheckEpoch(caller.epoch));
+  Session* session = Find(caller.session);
+  if (session == nullptr) return Unknown(caller.session);
+  if (session->tenant != caller.tenant) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "session ", caller.session.ToHex(), " is another tenant's"));
+  }
+  if (Expired(*session)) {
+    return WithReason(
+        absl::FailedPreconditionError(absl::StrCat(
+            "the lease of session ", caller.session.ToHex(), " ran out")),
+        ErrorReason::kLeaseExpired);
+  }
+  return session;
+}
+
+absl::StatusOr<KvGeometry> Directory::CheckCaller(
+    const DataCaller& caller) const {
+  absl::MutexLock lock(&mutex_);
+  FARKV_ASSIGN_OR_RETURN(const Session* session, FindForData(caller));
+  return session->geometry;
+}
+
+absl::StatusOr<StoreTicket> Directory::BeginStore(const DataCaller& caller,
+                                                  const PageName& page,
+                                                  Generation generation) {
+  absl::MutexLock lock(&mutex_);
+  FARKV_ASSIGN_OR_RETURN(Session * session, FindForData(caller));
+  const auto found = session->pages.find(page);
+  if (found == session->pages.end()) return NoSuchPage(page);
+  PageEntry& entry = found->second;
+  FARKV_RETURN_IF_ERROR(
+      CheckGeneration(page, generation, entry.handle.generation));
+  if (entry.storing) {
+    return absl::AbortedError(
+        absl::StrCat("layer ", page.layer, ", page ", page.page_index,
+                     ": another store of the page is running"));
+  }
+  FARKV_ASSIGN_OR_RETURN(PagePin pin, pool_.Pin(entry.handle));
+  entry.storing = true;
+  StoreTicket ticket;
+  ticket.session = caller.session;
+  ticket.instance = session->instance;
+  ticket.page = page;
+  ticket.geometry = session->geometry;
+  ticket.was_stored = entry.stored;
+  ticket.pin = std::move(pin);
+  return ticket;
+}
+
+absl::Status Directory::FinishStore(StoreTicket ticket,
+                                    std::span<const uint64_t> rows) {
+  absl::MutexLock lock(&mutex_);
+  Session* session = Find(ticket.session);
+  if (session == nullptr || session->instance != ticket.instance) {
+    return Unknown(ticket.session);
+  }
+  const auto found = session->pages.find(ticket.page);
+  if (found == session->pages.end()) return NoSuchPage(ticket.page);
+  PageEntry& entry = found->second;
+  FARKV_RETURN_IF_ERROR(CheckGeneration(ticket.page, ticket.pin.generation(),
+                                        entry.handle.generation));
+  entry.storing = false;
+  if (rows.empty() || entry.stored) return absl::OkStatus();
+  entry.stored = true;
+  entry.stored_rows.assign(rows.begin(), rows.end());
+  ++session->stored_pages;
+  return absl::OkStatus();
+}
+
+std::vector<absl::StatusOr<PagePin>> Directory::BeginFetch(
+    const DataCaller& caller, int32_t layer,
+    std::span<const PageWanted> wanted) {
+  std::vector<absl::StatusOr<PagePin>> pins;
+  pins.reserve(wanted.size());
+  absl::MutexLock lock(&mutex_);
+  const absl::StatusOr<Session*> session = FindForData(caller);
+  for (const PageWanted& item : wanted) {
+    if (!session.ok()) {
+      pins.emplace_back(session.status());
+      continue;
+    }
+    const PageName page{layer, item.page_index};
+    const auto found = (*session)->pages.find(page);
+    if (found == (*session)->pages.end()) {
+      pins.emplace_back(NoSuchPage(page));
+      continue;
+    }
+    const PageEntry& entry = found->second;
+    absl::Status status =
+        CheckGeneration(page, item.generation, entry.handle.generation);
+    status.Update(CheckRows(page, entry, item.rows));
+    if (status.ok()) {
+      pins.push_back(pool_.Pin(entry.handle));
+    } else {
+      pins.emplace_back(std::move(status));
+    }
+  }
+  return pins;
+}
+
+}  // namespace farkv

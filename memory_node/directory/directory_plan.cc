@@ -1,0 +1,209 @@
+// ApplyTierPlan: reservations, evictions, frees.
+#include <bit>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/page/bodies.h"
+#include "common/page/page_format.h"
+#include "common/rpc/error_reason.h"
+#include "memory_node/directory/directory.h"
+
+namespace farkv {
+namespace {
+
+absl::Status Invalid(const std::string& message) {
+  return WithReason(absl::InvalidArgumentError(message),
+                    ErrorReason::kInvalidField);
+}
+
+std::string PageText(const PageName& page) {
+  return absl::StrCat("layer ", page.layer, ", page ", page.page_index);
+}
+
+absl::Status CheckName(const PageName& page, const KvGeometry& geometry) {
+  if (page.layer < 0 || page.layer >= geometry.num_layers ||
+      page.page_index < 0 ||
+      page.page_index >= static_cast<int32_t>(kMaxSequencePages)) {
+    return Invalid(absl::StrCat(PageText(page), " is outside ",
+                                geometry.num_layers, " layers and ",
+                                kMaxSequencePages, " pages"));
+  }
+  return absl::OkStatus();
+}
+
+// Names in range and none twice.
+absl::Status CheckReservation(const TierPlanCall& call,
+                              const KvGeometry& geometry) {
+  absl::flat_hash_set<PageName> seen;
+  for (const PageName& page : call.reserve) {
+    FARKV_RETURN_IF_ERROR(CheckName(page, geometry));
+    if (seen.insert(page).second) continue;
+    return WithReason(absl::InvalidArgumentError(absl::StrCat(
+                          PageText(page), " is reserved twice in one call")),
+                      ErrorReason::kDuplicate);
+  }
+  return absl::OkStatus();
+}
+
+PagePlacement PlacementOf(const PageName& page, const PageHandle& handle) {
+  PagePlacement placement;
+  placement.page = page;
+  placement.generation = handle.generation;
+  placement.slab_id = handle.slab_id;
+  placement.slab_offset = handle.offset;
+  return placement;
+}
+
+}  // namespace
+
+absl::StatusOr<Session*> Directory::BeginPlan(const TierPlanCall& call) {
+  ExpireSessions();
+  // A retry may arrive while its first try still runs; it waits for the reply.
+  const auto idle = [this, &call]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    const Session* session = Find(call.session);
+    return session == nullptr || !session->plan_running;
+  };
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&idle), absl::Seconds(5))) {
+    return absl::AbortedError(absl::StrCat(
+        "another plan of session ", call.session.ToHex(), " is running"));
+  }
+  Session* session = Find(call.session);
+  if (session == nullptr) return Unknown(call.session);
+  return session;
+}
+
+absl::StatusOr<std::vector<PageHandle>> Directory::AllocatePages(
+    const std::string& tenant, size_t stride, size_t count) const {
+  absl::StatusOr<std::vector<PageHandle>> pages =
+      pool_.Allocate(tenant, stride, count);
+  if (pages.ok()) return pages;
+  const bool quota = !pool_.CheckQuota(tenant, count * stride).ok();
+  return WithRetryAfter(
+      WithReason(pages.status(),
+                 quota ? ErrorReason::kQuotaExceeded : ErrorReason::kPoolFull),
+      options_.retry_after);
+}
+
+absl::StatusOr<TierPlanResult> Directory::Apply(const TierPlanCall& call) {
+  FARKV_RETURN_IF_ERROR(CheckEpoch(call.epoch));
+  Session identity;  // copies of what the unlocked part needs
+  std::vector<PageName> missing;
+  {
+    absl::MutexLock lock(&mutex_);
+    FARKV_ASSIGN_OR_RETURN(Session * session, BeginPlan(call));
+    FARKV_ASSIGN_OR_RETURN(const TierPlanResult* kept,
+                           session->replies.Find(call.sequence_number));
+    if (kept != nullptr) return *kept;
+    FARKV_RETURN_IF_ERROR(CheckReservation(call, session->geometry));
+    for (const PageName& page : call.reserve) {
+      if (!session->pages.contains(page)) missing.push_back(page);
+    }
+    if (draining_ && !missing.empty()) {
+      return WithReason(
+          absl::UnavailableError("this node is draining: no reservations"),
+          ErrorReason::kDraining);
+    }
+    identity.instance = session->instance;
+    identity.tenant = session->tenant;
+    identity.stride = session->stride;
+    identity.geometry = session->geometry;
+    session->plan_running = true;
+  }
+
+  absl::StatusOr<std::vector<PageHandle>> pages =
+      AllocatePages(identity.tenant, identity.stride, missing.size());
+  for (size_t i = 0; pages.ok() && i < missing.size(); ++i) {
+    PageHeader((*pages)[i].data, identity.geometry)
+        .Format({.session = call.session,
+                 .layer = missing[i].layer,
+                 .page_index = missing[i].page_index,
+                 .generation = (*pages)[i].generation},
+                identity.geometry);
+  }
+
+  absl::MutexLock lock(&mutex_);
+  ExpireSessions();
+  Session* session = Find(call.session);
+  if (session == nullptr || session->instance != identity.instance) {
+    // Nobody has heard of these pages yet.
+    for (size_t i = 0; pages.ok() && i < pages->size(); ++i) {
+      pool_.Release((*pages)[i]).IgnoreError();
+    }
+    return Unknown(call.session);
+  }
+  session->plan_running = false;
+  FARKV_RETURN_IF_ERROR(pages.status());
+  for (size_t i = 0; i < missing.size(); ++i) {
+    session->pages[missing[i]].handle = (*pages)[i];
+  }
+  TierPlanResult result = ApplyLocked(*session, call);
+  session->replies.Add(call.sequence_number, result);
+  return result;
+}
+
+TierPlanResult Directory::ApplyLocked(Session& session,
+                                      const TierPlanCall& call) {
+  TierPlanResult result;
+  for (const PageName& page : call.reserve) {
+    result.reserved.push_back(PlacementOf(page, session.pages.at(page).handle));
+  }
+  for (const TierChange& change : call.tier_changes) {
+    PagePlacement& placement = result.moved.emplace_back();
+    placement.page = change.page;
+    placement.status = absl::UnimplementedError(
+        "this node has no compression: pages stay in T1");
+  }
+  for (const PageEviction& eviction : call.evictions) {
+    result.evictions.push_back(Evict(session, eviction, result.freed_pages));
+  }
+  for (const PageName& page : call.free) {
+    if (Free(session, page)) ++result.freed_pages;
+  }
+  result.pressure = pool_.pressure();
+  return result;
+}
+
+absl::Status Directory::Evict(Session& session, const PageEviction& eviction,
+                              uint64_t& freed) {
+  const auto heads = static_cast<size_t>(session.geometry.num_kv_heads);
+  if (eviction.live.size() != heads) {
+    return Invalid(absl::StrCat(PageText(eviction.page), ": ",
+                                eviction.live.size(), " bitmaps for ", heads,
+                                " KV heads"));
+  }
+  const auto found = session.pages.find(eviction.page);
+  if (found == session.pages.end() || !found->second.stored) {
+    return WithReason(absl::NotFoundError(absl::StrCat(PageText(eviction.page),
+                                                       " is not stored")),
+                      ErrorReason::kNotFound);
+  }
+  PageHeader header(found->second.handle.data, session.geometry);
+  uint64_t left = 0;
+  for (size_t head = 0; head < heads; ++head) {
+    const uint64_t live = header.live(static_cast<int>(head));
+    if ((eviction.live[head] & ~live) != 0) {
+      return Invalid(absl::StrCat(PageText(eviction.page), ", head ", head,
+                                  ": live rows 0x",
+                                  absl::Hex(eviction.live[head]),
+                                  " are not among 0x", absl::Hex(live)));
+    }
+    left |= eviction.live[head];
+  }
+  for (size_t head = 0; head < heads; ++head) {
+    header.set_live(static_cast<int>(head), eviction.live[head]);
+  }
+  if (left == 0 && Free(session, eviction.page)) ++freed;
+  return absl::OkStatus();
+}
+
+bool Directory::Free(Session& session, const PageName& page) {
+  const auto found = session.pages.find(page);
+  if (found == session.pages.end()) return false;
+  pool_.Release(found->second.handle).IgnoreError();  // ours, so it is used
+  if (found->second.stored) --session.stored_pages;
+  session.pages.erase(found);
+  return true;
+}
+
+}  // namespace farkv

@@ -1,0 +1,47 @@
+// Ends leases and quarantines on time: one thread that sleeps until the next
+// end. Poke() it when an end may have come nearer (a new session). An idle node
+// wakes for nothing. Thread-safe.
+#ifndef FARKV_MEMORY_NODE_DIRECTORY_LEASE_SWEEPER_H_
+#define FARKV_MEMORY_NODE_DIRECTORY_LEASE_SWEEPER_H_
+
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
+#include "memory_node/directory/directory.h"
+
+namespace farkv {
+
+class LeaseSweeper {
+ public:
+  // Called on the sweeper's thread, no lock held, after sweeps that ended a
+  // session.
+  using RevokedHandler = std::function<void(const std::vector<SessionId>&)>;
+
+  // `directory` and `clock` outlive the sweeper.
+  LeaseSweeper(Directory& directory, const Clock& clock,
+               RevokedHandler on_revoked);
+  ~LeaseSweeper();
+  LeaseSweeper(const LeaseSweeper&) = delete;
+  LeaseSweeper& operator=(const LeaseSweeper&) = delete;
+
+  void Poke();
+
+ private:
+  void Run();
+
+  Directory& directory_;
+  const Clock& clock_;
+  const RevokedHandler on_revoked_;
+  absl::Mutex mutex_;
+  bool poked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_MEMORY_NODE_DIRECTORY_LEASE_SWEEPER_H_

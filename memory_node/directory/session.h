@@ -1,0 +1,49 @@
+// What the directory keeps of one session. Plain data; Directory guards it.
+#ifndef FARKV_MEMORY_NODE_DIRECTORY_SESSION_H_
+#define FARKV_MEMORY_NODE_DIRECTORY_SESSION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/layout/kv_geometry.h"
+#include "common/rpc/memory_types.h"
+#include "memory_node/directory/reply_log.h"
+#include "memory_node/pool/page_pool.h"
+
+namespace farkv {
+
+// A page from its reservation to its release.
+struct PageEntry {
+  PageHandle handle;
+  bool stored = false;
+  // A store copies into the page now; another one has to wait.
+  bool storing = false;
+  // Rows that were ever stored, [KV head] bitmaps; eviction does not clear
+  // them, so a late fetch of a row that was evicted meanwhile still works.
+  std::vector<uint64_t> stored_rows;
+};
+
+struct Session {
+  SessionId id;
+  uint64_t instance = 0;  // tells two sessions of the same id apart
+  std::string tenant;
+  std::string worker_id;
+  KvGeometry geometry;
+  size_t stride = 0;
+  absl::Time opened;
+  absl::Duration lease;
+  absl::Time lease_end;
+  std::string token;
+  ReplyLog replies;
+  bool plan_running = false;  // one ApplyTierPlan at a time
+  absl::flat_hash_map<PageName, PageEntry> pages;
+  uint64_t stored_pages = 0;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_MEMORY_NODE_DIRECTORY_SESSION_H_
