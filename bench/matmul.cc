@@ -96,7 +96,15 @@ class MatMulBench {
   double RunOwn(int32_t num_rows, int num_calls);
   double RunOneDnn(int num_calls);
   double ReadWeights(int num_calls);
-  BenchLine NewLine(const std::string& case_name, int32_t num_rows) const;
+  int CallsPerRound(int32_t num_rows) const;
+  // `work` in the line's unit times seconds.
+  void PrintLine(BenchLine line, int32_t num_rows, const Comparison& measured,
+                 double work, const std::string& yardstick) const;
+
+  int NumRounds() const { return options_.smoke ? 1 : options_.rounds; }
+  double Flops(int32_t num_rows) const {
+    return 2.0 * num_rows * rows_ * cols_;
+  }
 
   size_t weight_bytes() const {
     return sizeof(uint16_t) * static_cast<size_t>(rows_) *
@@ -214,12 +222,15 @@ double MatMulBench::ReadWeights(int num_calls) {
   });
 }
 
-BenchLine MatMulBench::NewLine(const std::string& case_name,
-                               int32_t num_rows) const {
-  BenchLine line;
+void MatMulBench::PrintLine(BenchLine line, int32_t num_rows,
+                            const Comparison& measured, double work,
+                            const std::string& yardstick) const {
   line.bench = "matmul";
-  line.case_name = case_name;
-  line.runs = options_.smoke ? 1 : options_.rounds;
+  line.value = work / measured.seconds;
+  line.yardstick = {yardstick, work / measured.yardstick_seconds};
+  line.ratio = measured.ratio;
+  line.runs = NumRounds();
+  line.spread = measured.spread;
   line.params = {{"m", num_rows},
                  {"k", cols_},
                  {"n", rows_},
@@ -227,45 +238,44 @@ BenchLine MatMulBench::NewLine(const std::string& case_name,
                  {"weights", weights_.size()},
                  {"kernel", KernelTarget()},
                  {"onednn", onednn_->implementation()}};
-  return line;
+  Print(line);
+}
+
+// Some milliseconds each. One row takes a whole rotation, or the plain read
+// would find in cache what the product has just read.
+int MatMulBench::CallsPerRound(int32_t num_rows) const {
+  constexpr double kFlops = 1e9;
+  const int all = static_cast<int>(weights_.size());
+  if (num_rows == 1) return all;
+  return std::clamp(static_cast<int>(kFlops / Flops(num_rows)), 2, all);
 }
 
 absl::Status MatMulBench::RunRows(const Goal& goal) {
   const int32_t m = goal.num_rows;
   FARKV_RETURN_IF_ERROR(SetActivations(m));
   FARKV_RETURN_IF_ERROR(CheckAgreement(m));
-  // Enough work for a clock: 18 products of one row take 5 ms.
-  const int calls = std::max(2, 18 / std::max(1, m / 8));
-  const int rounds = options_.smoke ? 1 : options_.rounds;
+  const int calls = CallsPerRound(m);
   std::vector<Contender> contenders = {[&] { return RunOwn(m, calls); },
                                        [&] { return RunOneDnn(calls); }};
   if (m == 1) contenders.push_back([&] { return ReadWeights(calls); });
   const std::vector<std::vector<double>> seconds =
-      RunRounds(rounds, contenders);
+      RunRounds(NumRounds(), contenders);
   FARKV_RETURN_IF_ERROR(onednn_status_);
 
-  const double flops = 2.0 * calls * m * rows_ * cols_;
-  const Comparison onednn = Compare(seconds[0], seconds[1]);
-  BenchLine line = NewLine(absl::StrFormat("m%d-onednn", m), m);
+  BenchLine line;
+  line.case_name = absl::StrFormat("m%d-onednn", m);
   line.unit = "GFLOP/s";
-  line.value = flops / onednn.seconds * 1e-9;
-  line.yardstick = {"oneDNN bf16", flops / onednn.yardstick_seconds * 1e-9};
-  line.ratio = onednn.ratio;
   line.goal = goal.ratio_to_onednn;
-  line.spread = onednn.spread;
-  Print(line);
-  if (m != 1) return absl::OkStatus();
-
-  const double bytes = static_cast<double>(weights_[0].data.size()) * calls;
-  const Comparison read = Compare(seconds[0], seconds[2]);
-  line = NewLine("m1-read", m);
-  line.unit = "GB/s";
-  line.value = bytes / read.seconds * 1e-9;
-  line.yardstick = {"plain read", bytes / read.yardstick_seconds * 1e-9};
-  line.ratio = read.ratio;
-  line.goal = kReadGoal;
-  line.spread = read.spread;
-  Print(line);
+  PrintLine(line, m, Compare(seconds[0], seconds[1]), 1e-9 * calls * Flops(m),
+            "oneDNN bf16");
+  if (m == 1) {
+    line.case_name = "m1-read";
+    line.unit = "GB/s";
+    line.goal = kReadGoal;
+    const auto bytes = static_cast<double>(weights_[0].data.size());
+    PrintLine(line, m, Compare(seconds[0], seconds[2]), 1e-9 * calls * bytes,
+              "plain read");
+  }
   return absl::OkStatus();
 }
 
