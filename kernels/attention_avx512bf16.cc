@@ -142,31 +142,55 @@ void Spread(const LeafRows& rows, float* logits) {
   }
 }
 
-// exp(x) for x <= 0 with the operations of attention_exp.h.
-FARKV_AVX512BF16_INLINE inline __m512 Exp(__m512 x) {
+// exp of four registers with the operations of attention_exp.h, step by step
+// for all four so that none waits for its own last result.
+FARKV_AVX512BF16_INLINE inline void Exp(__m512 (&x)[4]) {
   using C = AttentionExpConstants;
   const __m512 round = _mm512_set1_ps(C::kRound);
-  const __m512 shifted =
-      _mm512_add_ps(_mm512_mul_ps(x, _mm512_set1_ps(C::kLog2E)), round);
-  const __m512 n = _mm512_sub_ps(shifted, round);
-  const __m512 r = _mm512_sub_ps(
-      _mm512_sub_ps(x, _mm512_mul_ps(n, _mm512_set1_ps(C::kLn2High))),
-      _mm512_mul_ps(n, _mm512_set1_ps(C::kLn2Low)));
-  __m512 q = _mm512_add_ps(_mm512_mul_ps(_mm512_set1_ps(C::kQ4), r),
-                           _mm512_set1_ps(C::kQ3));
-  q = _mm512_add_ps(_mm512_mul_ps(q, r), _mm512_set1_ps(C::kQ2));
-  q = _mm512_add_ps(_mm512_mul_ps(q, r), _mm512_set1_ps(C::kQ1));
-  q = _mm512_add_ps(_mm512_mul_ps(q, r), _mm512_set1_ps(C::kQ0));
-  const __m512 y =
-      _mm512_add_ps(_mm512_add_ps(_mm512_mul_ps(q, _mm512_mul_ps(r, r)), r),
-                    _mm512_set1_ps(1.0f));
-  const __m512i exponent =
-      _mm512_sub_epi32(_mm512_castps_si512(shifted),
-                       _mm512_set1_epi32(C::kRoundBits - C::kExponentBias));
-  const __m512 power = _mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23));
-  const __mmask16 seen =
-      _mm512_cmp_ps_mask(x, _mm512_set1_ps(C::kMinArgument), _CMP_NLT_UQ);
-  return _mm512_maskz_mul_ps(seen, y, power);
+  const __m512i bias = _mm512_set1_epi32(C::kRoundBits - C::kExponentBias);
+  constexpr float kQ[] = {C::kQ3, C::kQ2, C::kQ1, C::kQ0};
+  __m512 shifted[4], n[4], r[4], q[4];
+  __mmask16 seen[4];
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    seen[j] =
+        _mm512_cmp_ps_mask(x[j], _mm512_set1_ps(C::kMinArgument), _CMP_NLT_UQ);
+    shifted[j] =
+        _mm512_add_ps(_mm512_mul_ps(x[j], _mm512_set1_ps(C::kLog2E)), round);
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) n[j] = _mm512_sub_ps(shifted[j], round);
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    r[j] =
+        _mm512_sub_ps(x[j], _mm512_mul_ps(n[j], _mm512_set1_ps(C::kLn2High)));
+    n[j] = _mm512_mul_ps(n[j], _mm512_set1_ps(C::kLn2Low));
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) r[j] = _mm512_sub_ps(r[j], n[j]);
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) q[j] = _mm512_set1_ps(C::kQ4);
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) {
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      q[j] = _mm512_add_ps(_mm512_mul_ps(q[j], r[j]), _mm512_set1_ps(kQ[k]));
+    }
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    q[j] = _mm512_mul_ps(q[j], _mm512_mul_ps(r[j], r[j]));
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) q[j] = _mm512_add_ps(q[j], r[j]);
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    const __m512i exponent =
+        _mm512_sub_epi32(_mm512_castps_si512(shifted[j]), bias);
+    const __m512 power = _mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23));
+    const __m512 y = _mm512_add_ps(q[j], _mm512_set1_ps(1.0f));
+    x[j] = _mm512_maskz_mul_ps(seen[j], y, power);
+  }
 }
 
 FARKV_AVX512BF16_INLINE inline __m512 MaxOfBlocks(__m512 x) {
@@ -194,11 +218,14 @@ FARKV_AVX512BF16 void Softmax(float* logits, float* m, float* l) {
   __m512 sum[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(),
                    _mm512_setzero_ps(), _mm512_setzero_ps()};
   for (int i = 0; i < kVectors; i += 4) {
+    __m512 p[4];
     for (int j = 0; j < 4; ++j) {
-      float* at = logits + (i + j) * 16;
-      const __m512 p = Exp(_mm512_sub_ps(_mm512_load_ps(at), max));
-      _mm512_store_ps(at, p);
-      sum[j] = _mm512_add_ps(sum[j], p);
+      p[j] = _mm512_sub_ps(_mm512_load_ps(logits + (i + j) * 16), max);
+    }
+    Exp(p);
+    for (int j = 0; j < 4; ++j) {
+      _mm512_store_ps(logits + (i + j) * 16, p[j]);
+      sum[j] = _mm512_add_ps(sum[j], p[j]);
     }
   }
   const __m512 total = SumOfBlocks(_mm512_add_ps(
