@@ -1,0 +1,12 @@
+#include "common/page/bodies.h"
+#include "tests/fuzz/fuzz_target.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto input = farkv::testing::InputBytes(data, size);
+  const auto decoded = farkv::DecodeStoreRequest(input);
+  if (!decoded.ok()) return 0;
+  const auto encoded = farkv::EncodeStoreRequest(decoded->message);
+  farkv::testing::Expect(encoded.ok());
+  farkv::testing::ExpectSameBytes(input, *encoded, decoded->rows);
+  return 0;
+}
