@@ -15,7 +15,7 @@ namespace farkv::bench {
 // 256 KiB. Returns a value that depends on every byte.
 uint64_t PlainRead(ThreadPool& pool, const std::byte* data, size_t bytes);
 
-// Size of the last-level cache in bytes; 32 MiB where it is not told.
+// Size of the last-level cache that core 0 uses; 32 MiB where it is not told.
 size_t LastLevelCacheBytes();
 
 }  // namespace farkv::bench
