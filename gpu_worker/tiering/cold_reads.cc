@@ -76,8 +76,8 @@ void ColdReads::Request(Sequence& sequence, int layer, bool ahead) {
   uint64_t bytes = 0;
   for (const ReadPage& page : reads.pages) {
     if (page.mapped || page.node < 0) continue;
-    bytes += geometry_.BlockBytes(
-        static_cast<size_t>(std::popcount(page.slots)));
+    bytes +=
+        geometry_.BlockBytes(static_cast<size_t>(std::popcount(page.slots)));
   }
   if (bytes == 0) return;
   if (ahead && staging_bytes() + bytes > options_.staging_bytes) return;
@@ -86,14 +86,13 @@ void ColdReads::Request(Sequence& sequence, int layer, bool ahead) {
     if (!page.mapped && page.node >= 0) pages.push_back(page);
   }
   Fetch(sequence, layer, pages, reads.layers[static_cast<size_t>(layer)]);
-  sequence.stats.staging_peak_bytes =
-      std::max(sequence.stats.staging_peak_bytes,
-               static_cast<int64_t>(staging_bytes()));
+  sequence.stats.staging_peak_bytes = std::max(
+      sequence.stats.staging_peak_bytes, static_cast<int64_t>(staging_bytes()));
 }
 
-void ColdReads::Fetch(
-    Sequence& sequence, int layer, std::span<const ReadPage> pages,
-    std::vector<std::shared_ptr<FetchOperation>>& fetches) {
+void ColdReads::Fetch(Sequence& sequence, int layer,
+                      std::span<const ReadPage> pages,
+                      std::vector<std::shared_ptr<FetchOperation>>& fetches) {
   for (const auto& link : links_) {
     FetchSpec empty;
     empty.geometry = geometry_;
@@ -117,8 +116,8 @@ void ColdReads::Fetch(
       spec.pages.push_back(
           {page.page_index,
            remote.places[static_cast<size_t>(layer)].generation, page.slots});
-      bytes += geometry_.BlockBytes(
-          static_cast<size_t>(std::popcount(page.slots)));
+      bytes +=
+          geometry_.BlockBytes(static_cast<size_t>(std::popcount(page.slots)));
       if (bytes >= kRequestBytes || spec.pages.size() == kMaxMessageItems) {
         send();
       }
@@ -182,9 +181,9 @@ absl::Status ColdReads::CheckMapped(Sequence& sequence, const ReadPage& read,
   }
   const Generation generation = LoadPageGeneration(place.map.data);
   if (generation != place.generation) {
-    return absl::UnavailableError(
-        absl::StrCat("the page has generation ", generation.value, ", not ",
-                     place.generation.value));
+    return absl::UnavailableError(absl::StrCat("the page has generation ",
+                                               generation.value, ", not ",
+                                               place.generation.value));
   }
   if (place.verified) return absl::OkStatus();
   PageIdentity identity;
@@ -193,8 +192,7 @@ absl::Status ColdReads::CheckMapped(Sequence& sequence, const ReadPage& read,
   identity.page_index = read.page_index;
   identity.generation = place.generation;
   if (!options_.skip_row_checks) {
-    FARKV_RETURN_IF_ERROR(
-        CheckPageHeader(place.map.data, geometry_, identity));
+    FARKV_RETURN_IF_ERROR(CheckPageHeader(place.map.data, geometry_, identity));
     const std::vector<uint64_t> rows(
         static_cast<size_t>(geometry_.num_kv_heads), ~uint64_t{0});
     FARKV_RETURN_IF_ERROR(CheckPageRows(place.map.data, geometry_, rows));
@@ -209,9 +207,9 @@ absl::Status ColdReads::AddMapped(Sequence& sequence, int layer,
   for (const ReadPage& read : sequence.reads.pages) {
     const Page& page = sequence.table.page(read.page_index);
     if (page.state == StoreState::kLost || read.node < 0) {
-      return absl::UnavailableError(absl::StrCat(
-          "sequence ", sequence.spec.request_id, ", page ", read.page_index,
-          ": its node has lost it"));
+      return absl::UnavailableError(
+          absl::StrCat("sequence ", sequence.spec.request_id, ", page ",
+                       read.page_index, ": its node has lost it"));
     }
     if (!read.mapped) continue;
     const NodeLink& link = *links_[static_cast<size_t>(read.node)];
@@ -240,25 +238,21 @@ absl::Status ColdReads::AddMapped(Sequence& sequence, int layer,
 
 absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
                                    std::vector<ColdBlock>& blocks) {
-  for (const auto& fetch :
-       sequence.reads.layers[static_cast<size_t>(layer)]) {
+  for (const auto& fetch : sequence.reads.layers[static_cast<size_t>(layer)]) {
     if (!fetch->done()) ++sequence.stats.late_fetches;
     // Two tries of fetch_timeout each; the margin is for checking the rows.
-    const absl::Duration limit =
-        2 * options_.fetch_timeout + absl::Seconds(1);
+    const absl::Duration limit = 2 * options_.fetch_timeout + absl::Seconds(1);
     if (absl::Status status = fetch->Wait(limit); !status.ok()) {
       const int32_t page = fetch->spec().pages.front().page_index;
-      const int node =
-          sequence.remote.pages[static_cast<size_t>(page)].node;
+      const int node = sequence.remote.pages[static_cast<size_t>(page)].node;
       return absl::UnavailableError(absl::StrCat(
           Where(sequence, *links_[static_cast<size_t>(node)], layer, page),
           ": ", status.message()));
     }
-    blocks.insert(blocks.end(), fetch->blocks().begin(),
-                  fetch->blocks().end());
+    blocks.insert(blocks.end(), fetch->blocks().begin(), fetch->blocks().end());
     sequence.stats.cold_bytes_fetched += static_cast<int64_t>(fetch->bytes());
-    sequence.stats.cold_rows_fetched += static_cast<int64_t>(
-        fetch->bytes() / geometry_.RowBytes());
+    sequence.stats.cold_rows_fetched +=
+        static_cast<int64_t>(fetch->bytes() / geometry_.RowBytes());
     sequence.stats.cold_mode = "prefetch";
   }
   return absl::OkStatus();
@@ -270,8 +264,8 @@ absl::Status ColdReads::MoveToDevice(Stream& stream) {
   device_rows_ = std::make_shared<std::vector<DeviceBuffer>>();
   for (std::vector<ColdBlock>& list : blocks_) {
     for (ColdBlock& block : list) {
-      const size_t bytes = geometry_.BlockBytes(
-          static_cast<size_t>(std::popcount(block.slots)));
+      const size_t bytes =
+          geometry_.BlockBytes(static_cast<size_t>(std::popcount(block.slots)));
       FARKV_ASSIGN_OR_RETURN(DeviceBuffer rows, device_.Allocate(bytes));
       stream.Copy(rows.data(), block.rows, bytes);
       block.rows = rows.data();

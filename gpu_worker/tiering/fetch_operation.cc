@@ -61,11 +61,11 @@ void FetchOperation::Submit() {
   header.step = spec_.step;
   std::vector<BufferLease> pieces;
   pieces.push_back(BufferLease::Owning(*std::move(body)));
-  absl::Status submitted = link_.Submit(
-      header, std::move(pieces), spec_.timeout,
-      [self = shared_from_this()](absl::StatusOr<Message> reply) {
-        self->Receive(std::move(reply));
-      });
+  absl::Status submitted =
+      link_.Submit(header, std::move(pieces), spec_.timeout,
+                   [self = shared_from_this()](absl::StatusOr<Message> reply) {
+                     self->Receive(std::move(reply));
+                   });
   if (!submitted.ok()) Receive(submitted);
 }
 
@@ -79,8 +79,7 @@ void FetchOperation::Receive(absl::StatusOr<Message> reply) {
 
 absl::Status FetchOperation::Accept(absl::StatusOr<Message> reply) {
   FARKV_RETURN_IF_ERROR(reply.status());
-  FARKV_RETURN_IF_ERROR(
-      CheckMessage(reply->header_bytes, reply->body.bytes()));
+  FARKV_RETURN_IF_ERROR(CheckMessage(reply->header_bytes, reply->body.bytes()));
   FARKV_ASSIGN_OR_RETURN(
       const auto decoded,
       DecodeFetchReply(reply->body.bytes(), spec_.geometry.RowBytes()));
@@ -100,8 +99,7 @@ absl::Status FetchOperation::Accept(absl::StatusOr<Message> reply) {
   for (size_t i = 0; i < spec_.pages.size(); ++i) {
     const FetchPage& page = spec_.pages[i];
     FARKV_RETURN_IF_ERROR(CheckItem(decoded.message[i], page, rows));
-    blocks_.push_back(
-        {page.page_index, page.slots, rows, RunSource::kStaging});
+    blocks_.push_back({page.page_index, page.slots, rows, RunSource::kStaging});
     rows += BlockBytesOf(spec_.geometry, page.slots);
   }
   if (copy_ == nullptr) body_ = std::move(reply->body);
@@ -142,10 +140,10 @@ absl::Status FetchOperation::CheckItem(const FetchReplyItem& item,
         RowCrc({rows + geometry.KeyOffset(count, head, row), bytes},
                {rows + geometry.ValueOffset(count, head, row), bytes});
     if (crc == item.row_crcs[i]) continue;
-    return absl::DataLossError(absl::StrCat(
-        where(), "row ", row, " of head ", head, " has CRC32C 0x",
-        absl::Hex(crc), ", it was stored with 0x",
-        absl::Hex(item.row_crcs[i])));
+    return absl::DataLossError(
+        absl::StrCat(where(), "row ", row, " of head ", head, " has CRC32C 0x",
+                     absl::Hex(crc), ", it was stored with 0x",
+                     absl::Hex(item.row_crcs[i])));
   }
   return absl::OkStatus();
 }
@@ -158,9 +156,9 @@ bool FetchOperation::done() const {
 absl::Status FetchOperation::Wait(absl::Duration timeout) const {
   absl::MutexLock lock(&mutex_);
   if (!mutex_.AwaitWithTimeout(absl::Condition(&done_), timeout)) {
-    return absl::DeadlineExceededError(absl::StrCat(
-        "layer ", spec_.layer, ": no answer within ",
-        absl::FormatDuration(timeout)));
+    return absl::DeadlineExceededError(
+        absl::StrCat("layer ", spec_.layer, ": no answer within ",
+                     absl::FormatDuration(timeout)));
   }
   return status_;
 }

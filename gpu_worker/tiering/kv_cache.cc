@@ -4,15 +4,19 @@
 #include <bit>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/parse.h"
 #include "common/base/status_macros.h"
 #include "gpu_worker/tiering/admission.h"
+#include "gpu_worker/tiering/cold_reads.h"
+#include "gpu_worker/tiering/node_access.h"
+#include "gpu_worker/tiering/remote_tier.h"
 #include "gpu_worker/tiering/sequence.h"
 #include "gpu_worker/tiering/step.h"
 #include "gpu_worker/tiering/t0_lines.h"
+#include "gpu_worker/tiering/tier_moves.h"
 
 namespace farkv {
 
@@ -23,6 +27,7 @@ struct KvCache::Impl {
         geometry(kv_geometry),
         lines(std::move(t0_lines)),
         step(kv_geometry) {}
+  ~Impl();
 
   Sequence* Find(SequenceId id) {
     auto it = sequences.find(id);
@@ -32,7 +37,14 @@ struct KvCache::Impl {
   absl::StatusOr<SequenceId> Open(const SequenceSpec& spec);
   absl::Status CheckRows(std::span<const StepRows> rows);
   absl::Status Begin(std::span<const StepRows> rows, Stream& on);
+  bool MakeRoom(int64_t sets);
+  void DropUnusedReads();
   absl::StatusOr<LayerView> PrepareLayer(int layer);
+  absl::Status Commit();
+  void Discard();
+  void Close(SequenceId id);
+  void Park(SequenceId id);
+  absl::Status Drain(absl::Duration timeout);
 
   TieringOptions options;
   KvGeometry geometry;
@@ -40,8 +52,17 @@ struct KvCache::Impl {
   Step step;
   Stream* stream = nullptr;  // of the step
   uint64_t last_sequence_id = 0;
-  absl::flat_hash_map<SequenceId, std::unique_ptr<Sequence>> sequences;
+  std::vector<SequenceId> failed;
+  SequenceMap sequences;
+  // Both null without memory nodes; reads uses the links of remote.
+  std::unique_ptr<RemoteTier> remote;
+  std::unique_ptr<ColdReads> reads;
 };
+
+KvCache::Impl::~Impl() {
+  Discard();
+  while (!sequences.empty()) Close(sequences.begin()->first);
+}
 
 absl::Status KvCache::Impl::CheckSpec(const SequenceSpec& spec) const {
   if (spec.prompt_tokens < 1 || spec.max_tokens < spec.prompt_tokens) {
@@ -55,7 +76,7 @@ absl::Status KvCache::Impl::CheckSpec(const SequenceSpec& spec) const {
         "sequence ", spec.request_id, ": granularity is ",
         spec.placement.granularity, ", the worker's is ", options.granularity));
   }
-  return absl::OkStatus();
+  return spec.placement.Validate();
 }
 
 absl::StatusOr<SequenceId> KvCache::Impl::Open(const SequenceSpec& spec) {
@@ -79,8 +100,10 @@ absl::StatusOr<SequenceId> KvCache::Impl::Open(const SequenceSpec& spec) {
                      bytes(lines.num_sets()), " are not promised to others"));
   }
   const SequenceId id{++last_sequence_id};
-  sequences[id] = std::make_unique<Sequence>(id, spec, share, geometry,
+  auto sequence = std::make_unique<Sequence>(id, spec, share, geometry,
                                              options.granularity);
+  if (remote != nullptr) remote->Opened(*sequence);
+  sequences[id] = std::move(sequence);
   return id;
 }
 
@@ -113,13 +136,44 @@ absl::Status KvCache::Impl::CheckRows(std::span<const StepRows> rows) {
   return absl::OkStatus();
 }
 
+// Late stores hold lines; a step that is short of them waits for stores that
+// are under way, up to one RPC timeout, before T0 counts as full.
+bool KvCache::Impl::MakeRoom(int64_t sets) {
+  const absl::Time end = absl::Now() + options.rpc_timeout;
+  for (;;) {
+    if (lines.free_sets() >= sets) return true;
+    if (remote == nullptr) return false;
+    for (auto& [id, sequence] : sequences) {
+      if (DropForRoom(*sequence, sets, lines)) return true;
+    }
+    if (remote->Idle()) return false;
+    if (!remote->WaitForEvents(end - absl::Now())) return false;
+    remote->Poll(sequences, lines);
+    for (auto& [id, sequence] : sequences) remote->Advance(*sequence, lines);
+  }
+}
+
+// Rows fetched ahead for sequences that are not in this step.
+void KvCache::Impl::DropUnusedReads() {
+  for (auto& [id, sequence] : sequences) {
+    const auto parts = step.parts();
+    const bool used = std::any_of(parts.begin(), parts.end(),
+                                  [&, s = sequence.get()](const auto& part) {
+                                    return part.sequence == s;
+                                  });
+    if (!used) sequence->reads = SequenceReads();
+  }
+}
+
 absl::Status KvCache::Impl::Begin(std::span<const StepRows> rows, Stream& on) {
   FARKV_RETURN_IF_ERROR(CheckRows(rows));
+  failed.clear();
   int64_t needed = 0;
   for (const StepRows& row : rows) {
     needed += Find(row.sequence)->table.SetsFor(row.num_rows);
   }
-  if (needed > lines.free_sets()) {
+  if (remote != nullptr) remote->Poll(sequences, lines);
+  if (!MakeRoom(needed)) {
     return absl::ResourceExhaustedError(
         absl::StrCat("T0 is full: the step needs ", needed, " line sets of ",
                      FormatBytes(lines.set_bytes()), ", ", lines.free_sets(),
@@ -130,6 +184,12 @@ absl::Status KvCache::Impl::Begin(std::span<const StepRows> rows, Stream& on) {
   for (const StepRows& row : rows) {
     step.AddPart(*Find(row.sequence), row.num_rows, lines);
   }
+  if (remote == nullptr) return absl::OkStatus();
+  for (StepPart& part : step.parts()) {
+    FinishPromotions(*part.sequence, lines, geometry, on);
+  }
+  DropUnusedReads();
+  reads->Begin(step.parts());
   return absl::OkStatus();
 }
 
@@ -142,7 +202,88 @@ absl::StatusOr<LayerView> KvCache::Impl::PrepareLayer(int layer) {
                                                    layer, ", the model has ",
                                                    geometry.num_layers));
   }
-  return step.Layer(layer, lines, {});
+  std::span<const std::vector<ColdBlock>> cold;
+  if (reads != nullptr) {
+    failed.clear();
+    FARKV_ASSIGN_OR_RETURN(cold, reads->Layer(layer, *stream, failed));
+  }
+  return step.Layer(layer, lines, cold);
+}
+
+absl::Status KvCache::Impl::Commit() {
+  if (!step.active()) {
+    return absl::FailedPreconditionError("Commit: no step was begun");
+  }
+  if (reads != nullptr) {
+    if (absl::Status status = reads->Recheck(); !status.ok()) {
+      Discard();
+      return status;
+    }
+    reads->End(/*keep=*/true);
+  }
+  step.Commit();
+  if (remote == nullptr) return absl::OkStatus();
+  remote->Poll(sequences, lines);
+  absl::Status status;
+  for (StepPart& part : step.parts()) {
+    Sequence& sequence = *part.sequence;
+    Seal(sequence, part.first_position);
+    remote->Advance(sequence, lines);
+    status.Update(PlanIfDue(sequence, part.first_position, lines));
+    StartPromotions(sequence, lines, options, *reads);
+  }
+  return status;
+}
+
+void KvCache::Impl::Discard() {
+  if (!step.active()) return;
+  stream->Synchronize();
+  if (reads != nullptr) reads->End(/*keep=*/false);
+  step.Discard(lines);
+}
+
+void KvCache::Impl::Close(SequenceId id) {
+  Sequence* sequence = Find(id);
+  if (sequence == nullptr) return;
+  Discard();
+  if (remote != nullptr) remote->Closed(*sequence);
+  sequence->table.Clear(lines);
+  lines.Release(sequence->share_sets);
+  sequences.erase(id);
+}
+
+void KvCache::Impl::Park(SequenceId id) {
+  Sequence* sequence = Find(id);
+  if (sequence == nullptr || remote == nullptr || step.active()) return;
+  remote->Poll(sequences, lines);
+  sequence->reads = SequenceReads();
+  sequence->promotion = SequencePromotion();
+  farkv::Park(*sequence, lines);
+}
+
+absl::Status KvCache::Impl::Drain(absl::Duration timeout) {
+  if (remote == nullptr) return absl::OkStatus();
+  // How often a refused store is looked at while nothing is under way.
+  constexpr absl::Duration kRetryPause = absl::Milliseconds(100);
+  const absl::Time end = absl::Now() + timeout;
+  for (;;) {
+    remote->Poll(sequences, lines);
+    int64_t unstored = 0;
+    for (auto& [id, sequence] : sequences) {
+      remote->Advance(*sequence, lines);
+      unstored += RemoteTier::UnstoredPages(*sequence);
+    }
+    const bool idle = remote->Idle();
+    if (idle && unstored == 0) return absl::OkStatus();
+    const absl::Duration left = end - absl::Now();
+    if (left <= absl::ZeroDuration()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("Drain: after ", absl::FormatDuration(timeout), " ",
+                       unstored, " pages are not stored; operations ",
+                       idle ? "have ended" : "are under way"));
+    }
+    remote->WaitForEvents(idle ? std::min(left, kRetryPause) : left);
+  }
 }
 
 KvCache::KvCache(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -151,6 +292,13 @@ KvCache::~KvCache() = default;
 absl::StatusOr<std::unique_ptr<KvCache>> KvCache::Create(
     const TieringOptions& options, const KvGeometry& geometry,
     int num_query_heads, Device& device) {
+  return CreateWith(options, geometry, num_query_heads, device,
+                    MakeNodeAccess(options));
+}
+
+absl::StatusOr<std::unique_ptr<KvCache>> KvCache::CreateWith(
+    const TieringOptions& options, const KvGeometry& geometry,
+    int num_query_heads, Device& device, const NodeAccess& access) {
   FARKV_RETURN_IF_ERROR(options.Validate());
   FARKV_RETURN_IF_ERROR(geometry.Validate());
   if (num_query_heads < 1 || num_query_heads % geometry.num_kv_heads != 0) {
@@ -162,21 +310,22 @@ absl::StatusOr<std::unique_ptr<KvCache>> KvCache::Create(
   FARKV_ASSIGN_OR_RETURN(
       T0Lines lines,
       T0Lines::Create(device, geometry, options.granularity, options.t0_bytes));
-  return std::unique_ptr<KvCache>(
-      new KvCache(std::make_unique<Impl>(options, geometry, std::move(lines))));
+  auto impl = std::make_unique<Impl>(options, geometry, std::move(lines));
+  if (!options.memory_nodes.empty()) {
+    FARKV_ASSIGN_OR_RETURN(
+        impl->remote,
+        RemoteTier::Create(impl->options, geometry, device, access));
+    impl->reads = std::make_unique<ColdReads>(impl->options, geometry, device,
+                                              impl->remote->links());
+  }
+  return std::unique_ptr<KvCache>(new KvCache(std::move(impl)));
 }
 
 absl::StatusOr<SequenceId> KvCache::Open(const SequenceSpec& spec) {
   return impl_->Open(spec);
 }
 
-void KvCache::Close(SequenceId id) {
-  Sequence* sequence = impl_->Find(id);
-  if (sequence == nullptr) return;
-  sequence->table.Clear(impl_->lines);
-  impl_->lines.Release(sequence->share_sets);
-  impl_->sequences.erase(id);
-}
+void KvCache::Close(SequenceId id) { impl_->Close(id); }
 
 absl::Status KvCache::Begin(std::span<const StepRows> rows, Stream& stream) {
   return impl_->Begin(rows, stream);
@@ -186,21 +335,15 @@ absl::StatusOr<LayerView> KvCache::PrepareLayer(int layer) {
   return impl_->PrepareLayer(layer);
 }
 
-absl::Status KvCache::Commit() {
-  if (!impl_->step.active()) {
-    return absl::FailedPreconditionError("Commit: no step was begun");
-  }
-  impl_->step.Commit();
-  return absl::OkStatus();
+absl::Status KvCache::Commit() { return impl_->Commit(); }
+
+void KvCache::Discard() { impl_->Discard(); }
+
+const std::vector<SequenceId>& KvCache::failed_sequences() const {
+  return impl_->failed;
 }
 
-void KvCache::Discard() {
-  if (!impl_->step.active()) return;
-  impl_->stream->Synchronize();
-  impl_->step.Discard(impl_->lines);
-}
-
-void KvCache::Park(SequenceId) {}
+void KvCache::Park(SequenceId id) { impl_->Park(id); }
 
 SequenceTierStats KvCache::Stats(SequenceId id) const {
   const Sequence* sequence = impl_->Find(id);
@@ -223,6 +366,10 @@ std::vector<PageTierMap> KvCache::TierMap(SequenceId id) const {
     PageTierMap entry;
     entry.page_index = i;
     entry.stored = page.state == StoreState::kStored;
+    if (entry.stored) {
+      const int node = sequence->remote.pages[static_cast<size_t>(i)].node;
+      entry.node_id = impl_->remote->links()[static_cast<size_t>(node)]->id();
+    }
     for (int slot = 0; slot < std::popcount(page.written); ++slot) {
       const bool resident = (page.resident >> slot & 1) != 0;
       entry.tiers.push_back(resident ? Tier::kT0 : Tier::kT1);
@@ -245,16 +392,28 @@ T0Usage KvCache::t0_usage() const {
   usage.used_bytes =
       static_cast<uint64_t>(lines.used_sets()) * lines.set_bytes();
   usage.line_bytes = lines.line_bytes();
+  if (impl_->reads != nullptr) {
+    usage.staging_bytes = impl_->reads->staging_bytes();
+  }
   return usage;
 }
 
-std::vector<PeerStats> KvCache::Peers() const { return {}; }
+std::vector<PeerStats> KvCache::Peers() const {
+  std::vector<PeerStats> peers;
+  if (impl_->remote == nullptr) return peers;
+  for (const auto& link : impl_->remote->links()) {
+    peers.push_back(link->Stats());
+  }
+  return peers;
+}
 
 int64_t KvCache::num_tokens(SequenceId id) const {
   const Sequence* sequence = impl_->Find(id);
   return sequence == nullptr ? 0 : sequence->table.num_tokens();
 }
 
-absl::Status KvCache::Drain(absl::Duration) { return absl::OkStatus(); }
+absl::Status KvCache::Drain(absl::Duration timeout) {
+  return impl_->Drain(timeout);
+}
 
 }  // namespace farkv

@@ -98,6 +98,8 @@ struct PeerStats {
   absl::Duration last_heartbeat;
 };
 
+struct NodeAccess;
+
 class KvCache {
  public:
   // Connects to the nodes of `options` (unreachable ones are an error naming
@@ -106,6 +108,11 @@ class KvCache {
   static absl::StatusOr<std::unique_ptr<KvCache>> Create(
       const TieringOptions& options, const KvGeometry& geometry,
       int num_query_heads, Device& device);
+  // The same with a way of its own to reach the nodes: tests put theirs here.
+  static absl::StatusOr<std::unique_ptr<KvCache>> CreateWith(
+      const TieringOptions& options, const KvGeometry& geometry,
+      int num_query_heads, Device& device, const NodeAccess& access);
+  // Ends open sequences, as Close does, and waits for their sessions.
   ~KvCache();
 
   // Admits a sequence when its T0 share fits. RESOURCE_EXHAUSTED: try again
@@ -117,9 +124,15 @@ class KvCache {
 
   // RESOURCE_EXHAUSTED when T0 overflows: Park another sequence, or end one.
   absl::Status Begin(std::span<const StepRows> rows, Stream& stream);
+  // UNAVAILABLE or DATA_LOSS when cold rows did not come: see
+  // failed_sequences(); the step must be discarded.
   absl::StatusOr<LayerView> PrepareLayer(int layer);
+  // ABORTED: the step has been discarded and must be repeated from Begin.
   absl::Status Commit();
+  // Ends the step; the rows that Begin added are gone. Nothing without one.
   void Discard();
+  // Whose cold rows failed the last PrepareLayer; the others can go on.
+  const std::vector<SequenceId>& failed_sequences() const;
 
   // Drops every line that is stored. The sequence may run again any time.
   void Park(SequenceId sequence);

@@ -13,9 +13,6 @@
 namespace farkv {
 namespace {
 
-// Heartbeats that may go unanswered before a node counts as lost.
-constexpr int kSilentHeartbeats = 4;
-
 absl::Status Mismatch(const std::string& address, const char* what,
                       const std::string& theirs, const std::string& ours) {
   return absl::FailedPreconditionError(
@@ -34,8 +31,7 @@ NodeLink::NodeLink(NodeLinkOptions options, ControlCalls control)
 
 absl::StatusOr<std::unique_ptr<NodeLink>> NodeLink::Connect(
     NodeLinkOptions options, const NodeAccess& access) {
-  FARKV_ASSIGN_OR_RETURN(ControlCalls control,
-                         access.control(options.address));
+  FARKV_ASSIGN_OR_RETURN(ControlCalls control, access.control(options.address));
   std::unique_ptr<NodeLink> link(
       new NodeLink(std::move(options), std::move(control)));
   TransportOptions transport;
@@ -118,12 +114,11 @@ absl::StatusOr<SessionGrant> NodeLink::OpenOne(RemoteSession& session) {
 // Same host or not: the node's socket is in our map directory or it is not.
 absl::Status NodeLink::ChooseMap(const SessionGrant& grant) {
   const TieringOptions& tiering = options_.tiering;
-  const bool wanted = tiering.cold == ColdMode::kMap ||
-                      (tiering.cold == ColdMode::kAuto &&
-                       !tiering.map_dir.empty());
+  const bool wanted =
+      tiering.cold == ColdMode::kMap ||
+      (tiering.cold == ColdMode::kAuto && !tiering.map_dir.empty());
   if (!wanted) return absl::OkStatus();
-  const std::string path =
-      absl::StrCat(tiering.map_dir, "/", grant.map_socket);
+  const std::string path = absl::StrCat(tiering.map_dir, "/", grant.map_socket);
   const bool found =
       !grant.map_socket.empty() && access(path.c_str(), F_OK) == 0;
   if (!found && tiering.cold == ColdMode::kMap) {
@@ -150,12 +145,11 @@ absl::Status NodeLink::Hello(const std::string& token) {
                  [](char c) { return static_cast<std::byte>(c); });
   std::vector<BufferLease> pieces;
   pieces.push_back(BufferLease::Owning(std::move(body)));
-  FARKV_RETURN_IF_ERROR(
-      Submit(header, std::move(pieces), CallTimeout(),
-             [answer](absl::StatusOr<Message> reply) {
-               answer->status = reply.status();
-               answer->done.Notify();
-             }));
+  FARKV_RETURN_IF_ERROR(Submit(header, std::move(pieces), CallTimeout(),
+                               [answer](absl::StatusOr<Message> reply) {
+                                 answer->status = reply.status();
+                                 answer->done.Notify();
+                               }));
   // The transport ends every operation by its deadline.
   answer->done.WaitForNotification();
   return answer->status;
@@ -164,9 +158,8 @@ absl::Status NodeLink::Hello(const std::string& token) {
 absl::Status NodeLink::ConnectNow() {
   FARKV_ASSIGN_OR_RETURN(SessionGrant grant, OpenOne(*own_session_));
   FARKV_RETURN_IF_ERROR(CheckHandshake(grant));
-  FARKV_ASSIGN_OR_RETURN(
-      const PeerId peer,
-      transport_->Connect(grant.data_host, grant.data_port));
+  FARKV_ASSIGN_OR_RETURN(const PeerId peer,
+                         transport_->Connect(grant.data_host, grant.data_port));
   const absl::Time now = clock_.Now();
   bool restarted = false;
   {
@@ -192,14 +185,14 @@ absl::Status NodeLink::ConnectNow() {
   next_heartbeat_ = now;
   if (absl::Status s = Hello(grant.token); !s.ok()) {
     LoseNode("refused the data-plane handshake");
-    return absl::Status(s.code(),
-                        absl::StrCat("memory node ", options_.address,
-                                     ": data plane at ", grant.data_host, ":",
-                                     grant.data_port, ": ", s.message()));
+    return absl::Status(
+        s.code(),
+        absl::StrCat("memory node ", options_.address, ": data plane at ",
+                     grant.data_host, ":", grant.data_port, ": ", s.message()));
   }
   if (restarted) {
-    LoseSessions(absl::UnavailableError(absl::StrCat(
-        "memory node ", options_.address, " has been restarted")));
+    LoseSessions(absl::UnavailableError(
+        absl::StrCat("memory node ", options_.address, " has been restarted")));
   }
   return absl::OkStatus();
 }

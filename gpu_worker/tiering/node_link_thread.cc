@@ -8,13 +8,18 @@
 #include "gpu_worker/tiering/node_link.h"
 
 namespace farkv {
+namespace {
+
+// Heartbeats that may go unanswered before a node counts as lost.
+constexpr int kSilentHeartbeats = 4;
+
+}  // namespace
 
 void NodeLink::Main() {
   for (;;) {
     RunTimers();
     const absl::Time now = clock_.Now();
-    const absl::Duration pause =
-        std::min(next_heartbeat_, next_renewal_) - now;
+    const absl::Duration pause = std::min(next_heartbeat_, next_renewal_) - now;
     Command command;
     if (NextCommand(std::max(pause, absl::Milliseconds(1)), command)) {
       Run(std::move(command));
@@ -71,8 +76,11 @@ void NodeLink::RunOpen(const OpenCommand& command) {
 }
 
 void NodeLink::RunReserve(ReserveCommand command) {
-  PagesReserved reserved{command.sequence, options_.index, command.pages,
-                         std::vector<PagePlacement>(), {}};
+  PagesReserved reserved{command.sequence,
+                         options_.index,
+                         command.pages,
+                         std::vector<PagePlacement>(),
+                         {}};
   TierPlanCall call;
   call.session = command.session->id;
   call.epoch = epoch();
@@ -91,9 +99,8 @@ void NodeLink::RunReserve(ReserveCommand command) {
     reserved.placements = result.status();
   } else if (result->reserved.size() != reserved.asked.size()) {
     reserved.placements = absl::InternalError(absl::StrCat(
-        "memory node ", options_.address, " answered ",
-        result->reserved.size(), " places for ", reserved.asked.size(),
-        " pages"));
+        "memory node ", options_.address, " answered ", result->reserved.size(),
+        " places for ", reserved.asked.size(), " pages"));
   } else {
     reserved.placements = std::move(result->reserved);
     if (absl::Status s = MapPages(reserved); !s.ok()) {
@@ -147,8 +154,8 @@ void NodeLink::RunTimers() {
     is_healthy = healthy_;
     stopping = stop_;
     disconnected = peer_lost_;
-    silent = now - last_answer_ >
-             kSilentHeartbeats * options_.tiering.heartbeat;
+    silent =
+        now - last_answer_ > kSilentHeartbeats * options_.tiering.heartbeat;
   }
   if (is_healthy && disconnected) {
     LoseNode("connection lost");
@@ -198,8 +205,7 @@ void NodeLink::RenewBatch(
     }
     return;
   }
-  for (size_t i = 0; i < std::min(batch.size(), result->renewals.size());
-       ++i) {
+  for (size_t i = 0; i < std::min(batch.size(), result->renewals.size()); ++i) {
     const LeaseRenewal& renewal = result->renewals[i];
     if (renewal.status.ok()) {
       SetFence(*batch[i], sent, renewal.lease);

@@ -10,9 +10,9 @@ namespace farkv {
 absl::StatusOr<std::unique_ptr<Transport>> MakeNodeTransport(
     const std::string& fault_spec, TransportOptions options) {
   if (!fault_spec.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a fault spec, \"", fault_spec,
-        "\", is accepted by the -faults programs only"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a fault spec, \"", fault_spec,
+                     "\", is accepted by the -faults programs only"));
   }
   return CreateUcxTransport(std::move(options), UcxOptions());
 }

@@ -37,8 +37,8 @@ struct RemoteState {
     std::shared_ptr<RemoteSession> session;  // null: not open
     absl::Time retry_at = absl::InfinitePast();
   };
-  std::vector<int> order;        // nodes by preference (stripes.h)
-  std::vector<OnNode> nodes;     // by node index
+  std::vector<int> order;         // nodes by preference (stripes.h)
+  std::vector<OnNode> nodes;      // by node index
   std::vector<RemotePage> pages;  // every page that may ever be full
 
   bool reserving = false;  // one reservation at a time

@@ -55,8 +55,8 @@ absl::StatusOr<std::unique_ptr<RemoteTier>> RemoteTier::Create(
     for (const auto& other : tier->links_) {
       if (other->id() != connected->id()) continue;
       return absl::InvalidArgumentError(
-          absl::StrCat("--memory-nodes names node ", other->id(), " twice: ",
-                       other->address(), " and ", address));
+          absl::StrCat("--memory-nodes names node ", other->id(),
+                       " twice: ", other->address(), " and ", address));
     }
     tier->links_.push_back(std::move(connected));
   }
@@ -68,12 +68,11 @@ absl::StatusOr<std::unique_ptr<RemoteTier>> RemoteTier::Create(
 RemoteTier::~RemoteTier() {
   stores_.WaitForCopies();
   for (auto& link : links_) link->Stop();
-  auto* barrier = new absl::Barrier(kExecutorThreads + 1);
-  const auto arrive = [barrier] {
-    if (barrier->Block()) delete barrier;
-  };
-  for (int i = 0; i < kExecutorThreads; ++i) executor_.Execute(arrive);
-  arrive();
+  auto barrier = std::make_shared<absl::Barrier>(kExecutorThreads + 1);
+  for (int i = 0; i < kExecutorThreads; ++i) {
+    executor_.Execute([barrier] { barrier->Block(); });
+  }
+  barrier->Block();
 }
 
 void RemoteTier::Opened(Sequence& sequence) {
@@ -148,10 +147,9 @@ absl::Status RemoteTier::RecordPlaces(Sequence& sequence,
   for (const PageName& name : event.asked) {
     std::vector<PagePlace>& places =
         sequence.remote.pages[static_cast<size_t>(name.page_index)].places;
-    const bool whole =
-        std::all_of(places.begin(), places.end(), [](const PagePlace& place) {
-          return place.map.data != nullptr;
-        });
+    const bool whole = std::all_of(
+        places.begin(), places.end(),
+        [](const PagePlace& place) { return place.map.data != nullptr; });
     if (whole) continue;
     for (PagePlace& place : places) place.map = MappedPage();
   }
@@ -166,8 +164,7 @@ void RemoteTier::Handle(PagesReserved event, SequenceMap& sequences) {
   if (absl::Status s = RecordPlaces(*sequence, event); !s.ok()) {
     // A full node is passed over; one that is slow is asked again.
     if (absl::IsResourceExhausted(s)) ++remote.first_choice;
-    remote.reserve_retry_at =
-        Now() + RetryAfterOf(s).value_or(kFirstRetry);
+    remote.reserve_retry_at = Now() + RetryAfterOf(s).value_or(kFirstRetry);
   }
   Reserve(*sequence);
 }
@@ -181,9 +178,8 @@ void RemoteTier::Handle(const PageStored& event, SequenceMap& sequences,
   RemotePage& remote =
       sequence->remote.pages[static_cast<size_t>(event.page_index)];
   if (page.state != StoreState::kStoring) return;
-  const bool same_place =
-      remote.node == event.node &&
-      remote.places.front().generation == event.generation;
+  const bool same_place = remote.node == event.node &&
+                          remote.places.front().generation == event.generation;
   if (event.status.ok() && same_place) {
     page.state = StoreState::kStored;
     remote.failures = 0;
@@ -192,9 +188,8 @@ void RemoteTier::Handle(const PageStored& event, SequenceMap& sequences,
     DropUnwanted(*sequence, page, lines);
   } else {
     page.state = StoreState::kFull;
-    remote.retry_at =
-        Now() + kFirstRetry * (1 << std::min(remote.failures++,
-                                             kMaxRetryDoublings));
+    remote.retry_at = Now() + kFirstRetry * (1 << std::min(remote.failures++,
+                                                           kMaxRetryDoublings));
   }
   Store(*sequence, lines);
 }
@@ -231,9 +226,9 @@ void RemoteTier::Advance(Sequence& sequence, const T0Lines& lines) {
 
 // What may be full one interval from now.
 int RemoteTier::WantedPages(const Sequence& sequence) const {
-  const int64_t tokens = std::max(sequence.table.num_tokens(),
-                                  sequence.spec.prompt_tokens) +
-                         sequence.spec.placement.interval + kPageTokens;
+  const int64_t tokens =
+      std::max(sequence.table.num_tokens(), sequence.spec.prompt_tokens) +
+      sequence.spec.placement.interval + kPageTokens;
   return static_cast<int>(
       std::min<int64_t>(tokens / kPageTokens,
                         static_cast<int64_t>(sequence.remote.pages.size())));
@@ -256,8 +251,7 @@ void RemoteTier::Reserve(Sequence& sequence) {
   const absl::Time now = Now();
   const int wanted = WantedPages(sequence);
   int& first = remote.first_unreserved;
-  while (first < wanted &&
-         remote.pages[static_cast<size_t>(first)].node >= 0) {
+  while (first < wanted && remote.pages[static_cast<size_t>(first)].node >= 0) {
     ++first;
   }
   if (remote.reserving || first >= wanted || now < remote.reserve_retry_at) {
@@ -274,8 +268,7 @@ void RemoteTier::Reserve(Sequence& sequence) {
   }
   std::vector<PageName> pages;
   for (int i = first; i < wanted; ++i) {
-    if (static_cast<int>(pages.size()) + geometry_.num_layers >
-            kMaxPlanItems ||
+    if (static_cast<int>(pages.size()) + geometry_.num_layers > kMaxPlanItems ||
         HealthyNodeOf(sequence, i) != node) {
       break;
     }
@@ -303,8 +296,7 @@ void RemoteTier::Store(Sequence& sequence, const T0Lines& lines) {
     if (!stores_.HasRoom()) return;
     const RemotePage& place = remote.pages[static_cast<size_t>(i)];
     if (place.node < 0 || now < place.retry_at) continue;
-    const auto& session =
-        remote.nodes[static_cast<size_t>(place.node)].session;
+    const auto& session = remote.nodes[static_cast<size_t>(place.node)].session;
     if (session == nullptr || !session->Usable(now) ||
         !link(place.node).healthy()) {
       continue;
@@ -317,9 +309,8 @@ void RemoteTier::Store(Sequence& sequence, const T0Lines& lines) {
 
 bool RemoteTier::Idle() const {
   return stores_.idle() &&
-         std::all_of(links_.begin(), links_.end(), [](const auto& link) {
-           return link->pending() == 0;
-         });
+         std::all_of(links_.begin(), links_.end(),
+                     [](const auto& link) { return link->pending() == 0; });
 }
 
 int64_t RemoteTier::UnstoredPages(const Sequence& sequence) {

@@ -25,15 +25,14 @@
 
 namespace farkv {
 
-using SequenceMap =
-    absl::flat_hash_map<SequenceId, std::unique_ptr<Sequence>>;
+using SequenceMap = absl::flat_hash_map<SequenceId, std::unique_ptr<Sequence>>;
 
 class RemoteTier {
  public:
   // Connects to every node of `options`; both outlive the tier.
   static absl::StatusOr<std::unique_ptr<RemoteTier>> Create(
-      const TieringOptions& options, const KvGeometry& geometry,
-      Device& device, const NodeAccess& access);
+      const TieringOptions& options, const KvGeometry& geometry, Device& device,
+      const NodeAccess& access);
   // Ends all operations; sessions must have been closed before.
   ~RemoteTier();
 
@@ -68,9 +67,7 @@ class RemoteTier {
   void Store(Sequence& sequence, const T0Lines& lines);
   int WantedPages(const Sequence& sequence) const;
   int HealthyNodeOf(const Sequence& sequence, int32_t page_index) const;
-  NodeLink& link(int node) const {
-    return *links_[static_cast<size_t>(node)];
-  }
+  NodeLink& link(int node) const { return *links_[static_cast<size_t>(node)]; }
 
   const TieringOptions& options_;
   const KvGeometry geometry_;

@@ -122,11 +122,10 @@ class StoreJob : public std::enable_shared_from_this<StoreJob> {
     header.type = MessageType::kStoreRequest;
     header.session = session_;
     const auto count = static_cast<size_t>(end - first);
-    return link_.Submit(
-        header, std::move(body), timeout_,
-        [self, count](absl::StatusOr<Message> reply) {
-          self->FinishOne(CheckReply(std::move(reply), count));
-        });
+    return link_.Submit(header, std::move(body), timeout_,
+                        [self, count](absl::StatusOr<Message> reply) {
+                          self->FinishOne(CheckReply(std::move(reply), count));
+                        });
   }
 
   static absl::Status CheckReply(absl::StatusOr<Message> reply, size_t count) {
@@ -136,8 +135,8 @@ class StoreJob : public std::enable_shared_from_this<StoreJob> {
     FARKV_ASSIGN_OR_RETURN(const std::vector<absl::StatusCode> codes,
                            DecodeStoreReply(reply->body.bytes()));
     if (codes.size() != count) {
-      return absl::InternalError(absl::StrCat(
-          "store reply has ", codes.size(), " codes for ", count, " pages"));
+      return absl::InternalError(absl::StrCat("store reply has ", codes.size(),
+                                              " codes for ", count, " pages"));
     }
     for (absl::StatusCode code : codes) {
       if (code != absl::StatusCode::kOk) {
@@ -194,9 +193,9 @@ StorePipeline::StorePipeline(Device& device, const KvGeometry& geometry,
 void StorePipeline::Start(SequenceId sequence, SessionId session,
                           const Page& page, const RemotePage& remote,
                           const T0Lines& lines, NodeLink& link) {
-  auto job = std::make_shared<StoreJob>(geometry_, sequence, session,
-                                        page.index, remote.places, link,
-                                        inbox_, timeout_);
+  auto job =
+      std::make_shared<StoreJob>(geometry_, sequence, session, page.index,
+                                 remote.places, link, inbox_, timeout_);
   std::vector<CopyPiece> pieces;
   for (int layer = 0; layer < geometry_.num_layers; ++layer) {
     AddPieces(geometry_, layer, page, lines, job->Rows(layer), pieces);

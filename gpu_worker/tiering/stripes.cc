@@ -38,8 +38,7 @@ int NodeOfPage(std::span<const int> order, int32_t page_index,
                int stripe_tokens, bool spread, int first_choice) {
   const auto stripe =
       static_cast<size_t>(page_index / (stripe_tokens / kPageTokens));
-  const size_t turn =
-      static_cast<size_t>(first_choice) + (spread ? stripe : 0);
+  const size_t turn = static_cast<size_t>(first_choice) + (spread ? stripe : 0);
   return order[turn % order.size()];
 }
 

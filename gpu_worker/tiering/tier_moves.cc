@@ -18,8 +18,7 @@ namespace {
 constexpr uint64_t kPromotionBytes = uint64_t{16} << 20;
 constexpr absl::Duration kPromotionRetry = absl::Seconds(1);
 
-void DropGroups(Sequence& sequence, Page& page, uint64_t keep,
-                T0Lines& lines) {
+void DropGroups(Sequence& sequence, Page& page, uint64_t keep, T0Lines& lines) {
   if (page.state != StoreState::kStored) return;
   const int g = sequence.table.granularity();
   for (int slot = 0; slot < kPageTokens; slot += g) {
@@ -144,13 +143,12 @@ void StartPromotions(Sequence& sequence, const T0Lines& lines,
   if (Clock::Boottime().Now() < promotion.retry_at) return;
   const int g = sequence.table.granularity();
   // Room for what steps will add stays free.
-  int64_t room =
-      std::min(sequence.share_sets - sequence.table.resident_sets(),
-               lines.free_sets() - kPageTokens / g);
-  room = std::min(room,
-                  static_cast<int64_t>(std::min(kPromotionBytes,
-                                                options.staging_bytes / 4) /
-                                       lines.set_bytes()));
+  int64_t room = std::min(sequence.share_sets - sequence.table.resident_sets(),
+                          lines.free_sets() - kPageTokens / g);
+  room =
+      std::min(room, static_cast<int64_t>(
+                         std::min(kPromotionBytes, options.staging_bytes / 4) /
+                         lines.set_bytes()));
   promotion.pages.clear();
   for (int i = 0; i < sequence.table.num_pages() && room > 0; ++i) {
     const Page& page = sequence.table.page(i);
@@ -176,8 +174,8 @@ namespace {
 void AddPieces(const KvGeometry& geometry, const ColdBlock& block, int slot,
                int g, std::byte* line, std::vector<CopyPiece>& pieces) {
   const auto rows = static_cast<size_t>(std::popcount(block.slots));
-  const auto row = static_cast<size_t>(
-      std::popcount(block.slots & SlotMask(0, slot)));
+  const auto row =
+      static_cast<size_t>(std::popcount(block.slots & SlotMask(0, slot)));
   const auto group = static_cast<size_t>(g);
   const size_t bytes = group * geometry.VectorBytes();
   for (size_t h = 0; h < static_cast<size_t>(geometry.num_kv_heads); ++h) {
@@ -192,8 +190,7 @@ void AddPieces(const KvGeometry& geometry, const ColdBlock& block, int slot,
 std::vector<LineSetId> AdoptGroups(Sequence& sequence, const ReadPage& read,
                                    T0Lines& lines) {
   PageTable& table = sequence.table;
-  std::vector<LineSetId> sets(static_cast<size_t>(kPageTokens),
-                              kNoLineSet);
+  std::vector<LineSetId> sets(static_cast<size_t>(kPageTokens), kNoLineSet);
   Page& page = table.page(read.page_index);
   if (page.state != StoreState::kStored) return sets;
   for (int slot = 0; slot < kPageTokens; slot += table.granularity()) {
@@ -218,8 +215,7 @@ void FinishPromotions(Sequence& sequence, T0Lines& lines,
   for (const auto& fetch : promotion.fetches) {
     if (!fetch->done()) return;
   }
-  auto fetches = std::make_shared<
-      std::vector<std::shared_ptr<FetchOperation>>>(
+  auto fetches = std::make_shared<std::vector<std::shared_ptr<FetchOperation>>>(
       std::exchange(promotion.fetches, {}));
   for (const auto& fetch : *fetches) {
     if (fetch->Wait(absl::ZeroDuration()).ok()) continue;
