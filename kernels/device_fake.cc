@@ -9,6 +9,7 @@
 #include <deque>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -36,6 +37,8 @@ class FakeMemory {
           "cannot reserve ", kReservedBytes, " bytes of address space"));
     }
     base_ = static_cast<std::byte*>(base);
+    // Fewer pages to open and close; advice only.
+    madvise(base, kReservedBytes, MADV_HUGEPAGE);
     return absl::OkStatus();
   }
 
@@ -216,41 +219,59 @@ class FakeStream final : public Stream, public FakeDeviceControl {
     if (wanted || entries_.size() > kGather) wanted_ = pushed_;
   }
 
-  bool MayRun() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  // Whether the oldest queued entry may run once `finished` have finished.
+  bool MayRun(uint64_t finished) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (entries_.empty()) return false;
-    if (held_) return finished_ < allowed_;
-    return stop_ || finished_ < wanted_;
+    if (held_) return finished < allowed_;
+    return stop_ || finished < wanted_;
   }
 
   void Run() {
-    for (;;) {
-      Entry entry;
-      {
-        absl::MutexLock lock(&mutex_);
-        auto woken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-          return MayRun() || (stop_ && entries_.empty());
-        };
-        mutex_.Await(absl::Condition(&woken));
-        if (entries_.empty()) return;
-        entry = std::move(entries_.front());
-        entries_.pop_front();
-        running_ = true;
+    while (std::optional<Entry> entry = Take()) {
+      if (entry->callback) {
+        entry->callback();
+      } else {
+        entry->operation(pool_);
       }
-      RunEntry(entry);
       // What an entry captured is destroyed before anyone learns that it has
-      // finished, so that a captured owner is gone too.
-      entry = Entry();
-      absl::MutexLock lock(&mutex_);
-      running_ = false;
-      ++finished_;
+      // finished.
+      entry.reset();
+      Finish();
     }
   }
 
-  void RunEntry(Entry& entry) {
-    if (entry.callback) return entry.callback();
-    memory_->BeginOperation();
-    entry.operation(pool_);
-    memory_->EndOperation();
+  // Waits for an entry that may run; none when the stream ends.
+  std::optional<Entry> Take() {
+    absl::MutexLock lock(&mutex_);
+    auto woken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return MayRun(finished_) || (stop_ && entries_.empty());
+    };
+    mutex_.Await(absl::Condition(&woken));
+    if (entries_.empty()) return std::nullopt;
+    Entry entry = std::move(entries_.front());
+    entries_.pop_front();
+    running_ = true;
+    if (!entry.callback && !open_) {
+      memory_->BeginOperation();
+      open_ = true;
+    }
+    return entry;
+  }
+
+  void Finish() {
+    absl::MutexLock lock(&mutex_);
+    // When an operation follows at once the memory stays open: opening it
+    // costs as much as many operations.
+    const bool operation_follows =
+        MayRun(finished_ + 1) && !entries_.front().callback;
+    if (!operation_follows) CloseMemory();
+    running_ = false;
+    ++finished_;
+  }
+
+  void CloseMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (open_) memory_->EndOperation();
+    open_ = false;
   }
 
   ThreadPool& pool_;
@@ -266,8 +287,10 @@ class FakeStream final : public Stream, public FakeDeviceControl {
   uint64_t allowed_ ABSL_GUARDED_BY(mutex_) = 0;
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
+  bool open_ ABSL_GUARDED_BY(mutex_) = false;  // counted by memory_
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
 
+  bool open_ = false;   // used by thread_ only
   std::thread thread_;  // last, because it uses everything above
 };
 

@@ -1,12 +1,12 @@
 // The fake device: a device as far away as a GPU is, for the -faults programs
 // and tests.
 //
-// Its memory is PROT_NONE except while an operation of one of its streams
-// runs, so host code that dereferences a device address dies of SIGSEGV. Its
-// streams run late: nothing runs until a Notify or Synchronize asks for it, or
-// many operations have gathered; then in order, on the stream's own thread.
-// Host memory passed to an operation is therefore read and written late too.
-// Freed memory is never handed out again and stays inaccessible.
+// Its memory is PROT_NONE except while operations of its streams run, so host
+// code that dereferences a device address dies of SIGSEGV. Its streams run
+// late: nothing runs until a Notify or Synchronize asks for it, or many
+// operations have gathered; then in order, on the stream's own thread. Host
+// memory passed to an operation is therefore read and written late too. Freed
+// memory is never handed out again and stays inaccessible.
 //
 // Weak point: while one operation runs, host code on another thread can touch
 // the memory unseen.

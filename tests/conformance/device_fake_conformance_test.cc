@@ -59,6 +59,15 @@ TEST_F(FakeDeviceDeathTest, ACallbackIsHostCode) {
       "");
 }
 
+TEST_F(FakeDeviceDeathTest, AHeldStreamLeavesItsMemoryClosed) {
+  stream_->Enqueue([this](ThreadPool&) { *number_ = 1; });
+  stream_->Enqueue([this](ThreadPool&) { *number_ = 2; });
+  control().Hold();
+  ASSERT_TRUE(control().Step());
+
+  EXPECT_DEATH(static_cast<void>(*number_), "");
+}
+
 TEST_F(FakeDeviceDeathTest, AnOperationOnReleasedMemoryFaults) {
   EXPECT_DEATH(
       {
