@@ -290,7 +290,6 @@ class FakeStream final : public Stream, public FakeDeviceControl {
   bool open_ ABSL_GUARDED_BY(mutex_) = false;  // counted by memory_
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
 
-  bool open_ = false;   // used by thread_ only
   std::thread thread_;  // last, because it uses everything above
 };
 
