@@ -66,6 +66,9 @@ TEST_F(FakeDeviceDeathTest, AHeldStreamLeavesItsMemoryClosed) {
   ASSERT_TRUE(control().Step());
 
   EXPECT_DEATH(static_cast<void>(*number_), "");
+
+  control().Resume();
+  stream_->Synchronize();
 }
 
 TEST_F(FakeDeviceDeathTest, AnOperationOnReleasedMemoryFaults) {
