@@ -16,8 +16,8 @@ uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> data) {
   while (!data.empty()) {
     const auto piece = data.first(std::min(data.size(), kPiece));
     // crc32_iscsi reads only, although its parameter is not const.
-    auto* bytes = reinterpret_cast<unsigned char*>(
-        const_cast<std::byte*>(piece.data()));
+    auto* bytes =
+        reinterpret_cast<unsigned char*>(const_cast<std::byte*>(piece.data()));
     state = crc32_iscsi(bytes, static_cast<int>(piece.size()), state);
     data = data.subspan(piece.size());
   }
