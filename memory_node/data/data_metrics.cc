@@ -1,0 +1,45 @@
+#include "memory_node/data/data_metrics.h"
+
+namespace farkv {
+
+OperationMetrics::OperationMetrics(Metrics& metrics,
+                                   const std::string& operation) {
+  const std::string prefix = "farkv_node_" + operation;
+  requests_ = metrics.AddCounter(prefix + "_requests_total",
+                                 "Messages of this kind that were handled");
+  bytes_ = metrics.AddCounter(prefix + "_bytes_total", "Bytes of rows moved");
+  seconds_ = metrics.AddSecondsHistogram(
+      prefix + "_seconds", "From the start of a handler to its reply");
+  for (size_t code = 1; code < kCodes; ++code) {
+    failures_[code] = metrics.AddCounter(
+        prefix + "_failures_total", "Messages, or pages of one, that failed",
+        {{"reason",
+          absl::StatusCodeToString(static_cast<absl::StatusCode>(code))}});
+  }
+}
+
+void OperationMetrics::Count(size_t bytes, absl::Duration took) {
+  requests_.Increment();
+  bytes_.Increment(static_cast<double>(bytes));
+  seconds_.Observe(absl::ToDoubleSeconds(took));
+}
+
+void OperationMetrics::CountFailure(absl::StatusCode code) {
+  const auto index = static_cast<size_t>(code);
+  if (index < kCodes) failures_[index].Increment();
+}
+
+DataMetrics::DataMetrics(Metrics& metrics)
+    : store(metrics, "store"),
+      fetch(metrics, "fetch"),
+      attend(metrics, "attend"),
+      dropped_messages(metrics.AddCounter(
+          "farkv_node_dropped_messages_total",
+          "Messages dropped because their checksum was wrong")),
+      checksum_failures(metrics.AddCounter(
+          "farkv_node_checksum_failures_total",
+          "Rows whose checksum was wrong, in a store or in the pool")),
+      rejected_peers(metrics.AddCounter("farkv_node_rejected_peers_total",
+                                        "Peers without a valid token")) {}
+
+}  // namespace farkv

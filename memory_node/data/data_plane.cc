@@ -1,0 +1,144 @@
+#include "memory_node/data/data_plane.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/page/bodies.h"
+#include "memory_node/data/fetch_handler.h"
+#include "memory_node/data/store_handler.h"
+
+namespace farkv {
+namespace {
+
+MessageHeader ReplyHeader(const MessageHeader& request, absl::StatusCode code,
+                          Epoch epoch) {
+  MessageHeader reply = request;
+  reply.type =
+      static_cast<MessageType>(static_cast<uint16_t>(request.type) + 1);
+  reply.code = code;
+  reply.epoch = epoch;
+  reply.body_bytes = 0;
+  return reply;
+}
+
+}  // namespace
+
+DataPlane::DataPlane(const DataPlaneOptions& options, Directory& directory,
+                     DataMetrics& metrics, const Clock& clock)
+    : options_(options),
+      directory_(directory),
+      metrics_(metrics),
+      clock_(clock),
+      reply_bytes_(std::make_shared<std::atomic<size_t>>(0)) {}
+
+void DataPlane::Handle(Incoming incoming) {
+  const Message& message = incoming.message;
+  if (!CheckMessage(message.header_bytes, message.body.bytes()).ok()) {
+    metrics_.dropped_messages.Increment();
+    return;
+  }
+  Send(incoming, Dispatch(incoming));
+}
+
+DataPlane::Answer DataPlane::Dispatch(const Incoming& incoming) {
+  const MessageHeader& header = incoming.message.header;
+  if (header.type == MessageType::kPingRequest) return {};
+  if (header.type == MessageType::kHelloRequest) return Hello(incoming);
+  if (header.type == MessageType::kAttendRequest) return Attend(incoming);
+
+  const bool store = header.type == MessageType::kStoreRequest;
+  OperationMetrics& metrics = store ? metrics_.store : metrics_.fetch;
+  const absl::Time start = clock_.Now();
+  absl::StatusOr<std::string> tenant = peers_.Tenant(incoming.peer, start);
+  Answer answer;
+  if (tenant.ok()) {
+    const DataCaller caller{header.session, header.epoch, *tenant};
+    answer = store ? Store(caller, incoming) : Fetch(caller, incoming);
+  } else {
+    answer.status = tenant.status();
+  }
+  if (!answer.status.ok()) metrics.CountFailure(answer.status.code());
+  size_t bytes = store ? incoming.message.body.size() : 0;
+  for (const BufferLease& piece : answer.body) {
+    if (!store) bytes += piece.size();
+  }
+  metrics.Count(bytes, clock_.Now() - start);
+  return answer;
+}
+
+DataPlane::Answer DataPlane::Hello(const Incoming& incoming) {
+  const MessageHeader& header = incoming.message.header;
+  if (header.epoch.value != 0 && header.epoch != directory_.epoch()) {
+    return {absl::FailedPreconditionError(absl::StrCat(
+                "epoch of the hello is ", header.epoch.value,
+                ", this node lives in ", directory_.epoch().value)),
+            {}};
+  }
+  // A repeated hello on a proven connection is no second use of its token.
+  if (peers_.Tenant(incoming.peer, clock_.Now()).ok()) return {};
+  const std::span<const std::byte> body = incoming.message.body.bytes();
+  std::string token(body.size(), '\0');
+  if (!token.empty()) std::memcpy(token.data(), body.data(), body.size());
+  absl::StatusOr<std::string> tenant = directory_.RedeemToken(token);
+  if (!tenant.ok()) {
+    metrics_.rejected_peers.Increment();
+    return {tenant.status(), {}};
+  }
+  peers_.Add(incoming.peer, *tenant, clock_.Now());
+  return {};
+}
+
+DataPlane::Answer DataPlane::Store(const DataCaller& caller,
+                                   const Incoming& incoming) {
+  absl::StatusOr<std::vector<absl::StatusCode>> codes =
+      StorePages(directory_, caller, incoming.message.body.bytes(), metrics_);
+  Answer answer;
+  answer.status = codes.status();
+  if (codes.ok()) {
+    answer.body.push_back(BufferLease::Owning(EncodeStoreReply(*codes)));
+  }
+  return answer;
+}
+
+DataPlane::Answer DataPlane::Fetch(const DataCaller& caller,
+                                   const Incoming& incoming) {
+  if (reply_bytes() > options_.max_reply_bytes) {
+    return {absl::ResourceExhaustedError(absl::StrCat(
+                reply_bytes(), " bytes of replies are on their way, at most ",
+                options_.max_reply_bytes)),
+            {}};
+  }
+  absl::StatusOr<FetchedRows> fetched = FetchPages(
+      directory_, caller, static_cast<int32_t>(incoming.message.header.layer),
+      incoming.message.body.bytes(), metrics_);
+  Answer answer;
+  answer.status = fetched.status();
+  if (!fetched.ok()) return answer;
+  answer.body.push_back(BufferLease::Owning(std::move(fetched->head)));
+  const size_t bytes = fetched->row_bytes;
+  *reply_bytes_ += bytes;
+  const std::span<std::byte> rows(fetched->rows.get(), bytes);
+  answer.body.emplace_back(
+      rows, [counter = reply_bytes_, bytes, owner = std::move(fetched->rows)] {
+        *counter -= bytes;
+      });
+  return answer;
+}
+
+DataPlane::Answer DataPlane::Attend(const Incoming&) {
+  metrics_.attend.CountFailure(absl::StatusCode::kUnimplemented);
+  return {absl::UnimplementedError("this node does not attend"), {}};
+}
+
+void DataPlane::Send(const Incoming& incoming, Answer answer) {
+  // A peer that has gone meanwhile needs no reply; its leases are released.
+  transport_
+      ->Reply(incoming.peer,
+              ReplyHeader(incoming.message.header, answer.status.code(),
+                          directory_.epoch()),
+              std::move(answer.body))
+      .IgnoreError();
+}
+
+}  // namespace farkv

@@ -1,0 +1,81 @@
+// Answers the data-plane messages of workers. DESIGN 6 "Writes" and "Reads",
+// 8; common/page/bodies.h has the bytes.
+//
+// A message whose checksum is wrong is counted and dropped without a reply:
+// nothing in it can be trusted, the request id included, so the caller's
+// deadline decides. Everything else gets exactly one reply that carries the
+// request's id, session, layer and step and this node's epoch. Errors of the
+// whole message are the reply's code; errors of one page are that item's.
+//
+// Handlers run on the transport's executor, hold no lock while they copy (a
+// pin keeps the page's memory) and never wait. Bytes of replies on their way
+// are bounded. Thread-safe.
+#ifndef FARKV_MEMORY_NODE_DATA_DATA_PLANE_H_
+#define FARKV_MEMORY_NODE_DATA_DATA_PLANE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/clock.h"
+#include "common/transport/transport.h"
+#include "memory_node/data/data_metrics.h"
+#include "memory_node/data/peer_table.h"
+#include "memory_node/directory/directory.h"
+
+namespace farkv {
+
+struct DataPlaneOptions {
+  // Fetches are refused with RESOURCE_EXHAUSTED while replies of more bytes
+  // wait to be sent.
+  size_t max_reply_bytes = size_t{1} << 30;
+};
+
+class DataPlane {
+ public:
+  // Everything is borrowed and outlives the data plane.
+  DataPlane(const DataPlaneOptions& options, Directory& directory,
+            DataMetrics& metrics, const Clock& clock);
+  DataPlane(const DataPlane&) = delete;
+  DataPlane& operator=(const DataPlane&) = delete;
+
+  // Where replies go; before the first message. The transport must be shut
+  // down before the data plane dies.
+  void Attach(Transport* transport) { transport_ = transport; }
+
+  // The transport's handlers.
+  void Handle(Incoming incoming);
+  void PeerLost(PeerId peer) { peers_.Remove(peer); }
+
+  std::vector<PeerReport> peers() const { return peers_.List(); }
+  // Bytes of replies that the transport still holds.
+  size_t reply_bytes() const { return *reply_bytes_; }
+
+ private:
+  // A reply's code and body pieces.
+  struct Answer {
+    absl::Status status;
+    std::vector<BufferLease> body;
+  };
+  Answer Dispatch(const Incoming& incoming);
+  Answer Hello(const Incoming& incoming);
+  Answer Store(const DataCaller& caller, const Incoming& incoming);
+  Answer Fetch(const DataCaller& caller, const Incoming& incoming);
+  Answer Attend(const Incoming& incoming);
+  void Send(const Incoming& incoming, Answer answer);
+
+  const DataPlaneOptions options_;
+  Directory& directory_;
+  DataMetrics& metrics_;
+  const Clock& clock_;
+  Transport* transport_ = nullptr;
+  PeerTable peers_;
+  // Shared with the leases of replies, which the transport may hold longer.
+  const std::shared_ptr<std::atomic<size_t>> reply_bytes_;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_MEMORY_NODE_DATA_DATA_PLANE_H_

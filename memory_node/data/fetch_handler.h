@@ -1,0 +1,34 @@
+// Fetches of one message: decode, check, gather the rows of all pages into one
+// contiguous piece.
+#ifndef FARKV_MEMORY_NODE_DATA_FETCH_HANDLER_H_
+#define FARKV_MEMORY_NODE_DATA_FETCH_HANDLER_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "memory_node/data/data_metrics.h"
+#include "memory_node/directory/directory.h"
+
+namespace farkv {
+
+// The two pieces of a FetchReply.
+struct FetchedRows {
+  std::vector<std::byte> head;
+  std::unique_ptr<std::byte[]> rows;
+  size_t row_bytes = 0;
+};
+
+// Pages that cannot be read carry their own code and no rows. The error of the
+// whole message when it cannot be decoded, when the session cannot be used or
+// when the rows are more than a message may carry.
+absl::StatusOr<FetchedRows> FetchPages(Directory& directory,
+                                       const DataCaller& caller, int32_t layer,
+                                       std::span<const std::byte> body,
+                                       DataMetrics& metrics);
+
+}  // namespace farkv
+
+#endif  // FARKV_MEMORY_NODE_DATA_FETCH_HANDLER_H_
