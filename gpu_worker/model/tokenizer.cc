@@ -44,6 +44,10 @@ struct Piece {
 };
 
 absl::StatusOr<std::vector<Piece>> ReadPieces(const json& object) {
+  if (!object.is_object()) {
+    return absl::InvalidArgumentError("is not a JSON object");
+  }
+  FARKV_RETURN_IF_ERROR(CheckModel(object));
   std::vector<Piece> pieces;
   for (const auto& [text, id] : object["model"]["vocab"].items()) {
     if (!id.is_number_integer()) {
@@ -81,11 +85,7 @@ absl::StatusOr<Tokenizer> Tokenizer::Load(const std::string& path) {
     return absl::NotFoundError(absl::StrCat("cannot open \"", path, "\""));
   }
   const json object = json::parse(file, nullptr, false);
-  absl::Status status =
-      object.is_object() ? CheckModel(object)
-                         : absl::InvalidArgumentError("is not a JSON object");
-  absl::StatusOr<std::vector<Piece>> pieces(status);
-  if (status.ok()) pieces = ReadPieces(object);
+  const absl::StatusOr<std::vector<Piece>> pieces = ReadPieces(object);
   if (!pieces.ok()) {
     return absl::Status(
         pieces.status().code(),

@@ -1,0 +1,172 @@
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "admin_cli/commands.h"
+#include "admin_cli/peers.h"
+#include "common/rpc/status_codec.h"
+#include "farkv/worker/v1/generation_service.grpc.pb.h"
+
+namespace farkv {
+namespace {
+
+using namespace worker::v1;  // NOLINT: the messages of the worker
+
+void FillSampling(const GenerateOptions& o, GenerateRequest& request) {
+  auto* sampling = request.mutable_sampling();
+  if (o.temperature) sampling->set_temperature(*o.temperature);
+  if (o.top_p) sampling->set_top_p(*o.top_p);
+  if (o.top_k) sampling->set_top_k(*o.top_k);
+  if (o.seed) sampling->set_seed(*o.seed);
+  auto* stopping = request.mutable_stopping();
+  if (o.max_new_tokens) stopping->set_max_new_tokens(*o.max_new_tokens);
+  for (const auto& stop : o.stop_texts) stopping->add_stop_texts(stop);
+  for (int32_t id : o.stop_ids) stopping->add_stop_token_ids(id);
+  if (o.ignore_eos) stopping->set_ignore_eos(true);
+}
+
+absl::StatusOr<GenerateRequest> MakeRequest(const GenerateOptions& o) {
+  GenerateRequest request;
+  request.set_request_id(o.request_id);
+  FillSampling(o, request);
+  for (int32_t id : o.forced_ids) request.mutable_forced_tokens()->add_ids(id);
+  if (o.hbm_ratio) request.mutable_tiers()->set_hbm_ratio(*o.hbm_ratio);
+  if (!o.prompt_ids.empty()) {
+    for (int32_t id : o.prompt_ids) request.mutable_token_ids()->add_ids(id);
+    return request;
+  }
+  request.set_text(o.prompt);
+  if (o.prompt_file.empty()) return request;
+  std::ifstream file(o.prompt_file);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) {
+    return absl::NotFoundError("cannot read \"" + o.prompt_file + "\"");
+  }
+  request.set_text(text.str());
+  return request;
+}
+
+const char* ReasonName(FinishReason reason) {
+  switch (reason) {
+    case FINISH_REASON_STOP:
+      return "stop";
+    case FINISH_REASON_LENGTH:
+      return "length";
+    case FINISH_REASON_CANCELLED:
+      return "cancelled";
+    case FINISH_REASON_DEADLINE:
+      return "deadline";
+    default:
+      return "unspecified";
+  }
+}
+
+nlohmann::ordered_json TiersJson(const TierUsage& t) {
+  return {{"t0Tokens", t.t0_tokens()},
+          {"t1Tokens", t.t1_tokens()},
+          {"t2Tokens", t.t2_tokens()},
+          {"t3Tokens", t.t3_tokens()},
+          {"t0Share", t.t0_share()},
+          {"t0PeakBytes", t.t0_peak_bytes()},
+          {"stagingPeakBytes", t.staging_peak_bytes()},
+          {"storedPages", t.stored_pages()},
+          {"storedBytes", t.stored_bytes()},
+          {"promotedTokens", t.promoted_tokens()},
+          {"demotedTokens", t.demoted_tokens()},
+          {"coldRowsRead", t.cold_rows_read()},
+          {"coldRowsMapped", t.cold_rows_mapped()},
+          {"coldRowsFetched", t.cold_rows_fetched()},
+          {"coldBytesFetched", t.cold_bytes_fetched()},
+          {"lateFetches", t.late_fetches()},
+          {"plans", t.plans()},
+          {"deferredDrops", t.deferred_drops()},
+          {"exactness", OutputExactness_Name(t.exactness())}};
+}
+
+// Collects the stream; prints text as it comes unless JSON was asked for.
+class Collector {
+ public:
+  explicit Collector(bool json) : json_(json) {}
+
+  void Take(const GenerateResponse& response) {
+    if (response.has_delta()) {
+      text_ += response.delta().text();
+      tokens_.insert(tokens_.end(), response.delta().token_ids().begin(),
+                     response.delta().token_ids().end());
+      if (!json_) std::cout << response.delta().text() << std::flush;
+    }
+    if (response.has_finished()) finished_ = response.finished();
+    if (response.has_error()) error_ = response.error();
+    request_id_ = response.request_id();
+  }
+
+  nlohmann::ordered_json Document() const {
+    nlohmann::ordered_json document;
+    document["apiVersion"] = "farkv/v1";
+    document["kind"] = "Generation";
+    document["requestId"] = request_id_;
+    document["text"] = text_;
+    document["tokenIds"] = tokens_;
+    document["finishReason"] = ReasonName(finished_.reason());
+    document["usage"] = {
+        {"promptTokens", finished_.usage().prompt_tokens()},
+        {"completionTokens", finished_.usage().completion_tokens()},
+        {"seed", finished_.usage().seed()}};
+    document["tiers"] = TiersJson(finished_.tiers());
+    return document;
+  }
+
+  const std::optional<GenerateError>& error() const { return error_; }
+
+ private:
+  bool json_;
+  std::string request_id_, text_;
+  std::vector<int32_t> tokens_;
+  Finished finished_;
+  std::optional<GenerateError> error_;
+};
+
+}  // namespace
+
+int Generate(const CliOptions& options, const GenerateOptions& generate) {
+  const auto request = MakeRequest(generate);
+  const auto channel = Dial(options, generate.worker);
+  for (const absl::Status& s : {request.status(), channel.status()}) {
+    if (s.ok()) continue;
+    PrintError(generate.worker, s);
+    return kExitError;
+  }
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       absl::ToChronoMilliseconds(options.timeout));
+  const auto stub = GenerationService::NewStub(*channel);
+  const auto reader = stub->Generate(&context, *request);
+  Collector collector(options.output == "json");
+  for (GenerateResponse response; reader->Read(&response);) {
+    collector.Take(response);
+  }
+  const absl::Status status = FromGrpcStatus(reader->Finish());
+  if (!status.ok()) {
+    PrintError(generate.worker, status);
+    return absl::IsUnavailable(status) ? kExitUnhealthy : kExitError;
+  }
+  if (collector.error()) {
+    PrintError(
+        generate.worker,
+        absl::Status(static_cast<absl::StatusCode>(collector.error()->code()),
+                     collector.error()->message()));
+    return kExitError;
+  }
+  if (options.output == "json") {
+    std::cout << collector.Document().dump(2) << "\n";
+  } else {
+    std::cout << "\n";
+    if (generate.usage)
+      std::cerr << collector.Document()["tiers"].dump(2) << "\n";
+  }
+  return kExitOk;
+}
+
+}  // namespace farkv

@@ -1,0 +1,47 @@
+// What farkvctl was asked for, and its exit codes (OPS 2).
+#ifndef FARKV_ADMIN_CLI_OPTIONS_H_
+#define FARKV_ADMIN_CLI_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/rpc/tls_options.h"
+
+namespace farkv {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitError = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitPartial = 3;    // some of the peers answered
+inline constexpr int kExitUnhealthy = 4;  // a peer is not reachable or healthy
+
+struct CliOptions {
+  std::vector<std::string> nodes;    // admin addresses of memory nodes
+  std::vector<std::string> workers;  // admin addresses of workers
+  std::string output = "table";      // table, json
+  absl::Duration timeout = absl::Seconds(5);
+  TlsOptions tls;
+};
+
+struct GenerateOptions {
+  std::string worker;  // address of the Generate API
+  std::string prompt;
+  std::string prompt_file;
+  std::vector<int32_t> prompt_ids;
+  std::string request_id;
+  std::optional<float> temperature, top_p, hbm_ratio;
+  std::optional<int32_t> top_k, max_new_tokens;
+  std::optional<uint64_t> seed;
+  std::vector<std::string> stop_texts;
+  std::vector<int32_t> stop_ids;
+  std::vector<int32_t> forced_ids;
+  bool ignore_eos = false;
+  bool usage = false;  // print the usage and tier block to stderr
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_ADMIN_CLI_OPTIONS_H_

@@ -1,0 +1,59 @@
+#include "admin_cli/peers.h"
+
+#include <chrono>
+#include <iostream>
+
+#include "common/base/status_macros.h"
+#include "common/rpc/credentials.h"
+#include "common/rpc/error_reason.h"
+#include "common/rpc/status_codec.h"
+
+namespace farkv {
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(
+    const CliOptions& options, const std::string& address) {
+  FARKV_ASSIGN_OR_RETURN(auto credentials, MakeChannelCredentials(options.tls));
+  return grpc::CreateChannel(address, credentials);
+}
+
+void PrintError(const std::string& address, const absl::Status& status) {
+  std::cerr << "error: " << address << ": "
+            << absl::StatusCodeToString(status.code()) << ": "
+            << status.message() << "\n";
+  if (ReasonOf(status) != ErrorReason::kUnspecified) {
+    std::cerr << "reason: " << ErrorReasonName(ReasonOf(status)) << "\n";
+  }
+  if (absl::IsUnavailable(status)) {
+    std::cerr << "hint: is the process running, and is this its address "
+                 "(--admin-listen for get and describe, --listen for "
+                 "generate)?\n";
+  }
+}
+
+int ForEachPeer(const CliOptions& options,
+                const std::vector<std::string>& addresses,
+                const std::function<
+                    grpc::Status(AdminStub& stub, grpc::ClientContext* context,
+                                 const std::string& address)>& call) {
+  size_t failed = 0;
+  for (const std::string& address : addresses) {
+    absl::Status status;
+    auto channel = Dial(options, address);
+    if (channel.ok()) {
+      const auto stub = farkv::admin::v1::AdminService::NewStub(*channel);
+      grpc::ClientContext context;
+      context.set_deadline(std::chrono::system_clock::now() +
+                           absl::ToChronoMilliseconds(options.timeout));
+      status = FromGrpcStatus(call(*stub, &context, address));
+    } else {
+      status = channel.status();
+    }
+    if (status.ok()) continue;
+    ++failed;
+    PrintError(address, status);
+  }
+  if (failed == 0) return kExitOk;
+  return failed == addresses.size() ? kExitUnhealthy : kExitPartial;
+}
+
+}  // namespace farkv

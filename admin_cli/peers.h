@@ -1,0 +1,38 @@
+// Calls one method of the admin service on many processes, one by one.
+#ifndef FARKV_ADMIN_CLI_PEERS_H_
+#define FARKV_ADMIN_CLI_PEERS_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "admin_cli/options.h"
+#include "farkv/admin/v1/admin_service.grpc.pb.h"
+
+namespace farkv {
+
+using AdminStub = farkv::admin::v1::AdminService::Stub;
+
+// A channel to `address`, with the TLS settings of the options.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const CliOptions& options,
+                                                    const std::string& address);
+
+// Prints "error: ADDRESS: CODE: message" and what to try, to stderr.
+void PrintError(const std::string& address, const absl::Status& status);
+
+// Runs `call` for each address; it fills in a context with the deadline set.
+// Returns the exit code: ok, unhealthy when none answered, else partial.
+int ForEachPeer(const CliOptions& options,
+                const std::vector<std::string>& addresses,
+                const std::function<
+                    grpc::Status(AdminStub& stub, grpc::ClientContext* context,
+                                 const std::string& address)>& call);
+
+}  // namespace farkv
+
+#endif  // FARKV_ADMIN_CLI_PEERS_H_
