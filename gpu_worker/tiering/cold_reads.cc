@@ -55,7 +55,7 @@ void ColdReads::Begin(std::span<StepPart> parts) {
   for (StepPart& part : parts_) {
     SequenceReads& reads = part.sequence->reads;
     FindPages(*part.sequence);
-    if (reads.pages != reads.requested) {
+    if (reads.layers.empty() || reads.pages != reads.requested) {
       reads.layers.assign(static_cast<size_t>(geometry_.num_layers), {});
       reads.requested = reads.pages;
     }
