@@ -191,7 +191,7 @@ void Directory::ExpireSessions() {
     ++expired_total_;
     expired_.push_back(session.id);
     if (expired_.size() > kRememberedExpiries) expired_.pop_front();
-    unreported_.push_back(session.id);
+    unreported_.push_back({session.id, session.tenant});
     Forget(session);
   }
 }

@@ -104,7 +104,7 @@ class Directory {
   // were lost since the last sweep.
   struct SweepResult {
     absl::Time next = absl::InfiniteFuture();
-    std::vector<SessionId> revoked;
+    std::vector<RevokedSession> revoked;
   };
   SweepResult Sweep();
   // While draining no session is opened and no page reserved.
@@ -118,6 +118,11 @@ class Directory {
   // Reports (directory_report.cc).
 
   DirectoryStats stats() const;
+  struct Summary {
+    size_t sessions = 0;
+    bool draining = false;
+  };
+  Summary summary() const;
   // At most `count` sessions with ids above `after`, ascending.
   std::vector<SessionReport> List(const SessionId& after, size_t count) const;
   absl::StatusOr<SessionReport> Describe(const SessionId& session) const;
@@ -172,7 +177,7 @@ class Directory {
   absl::flat_hash_map<std::string, Token> tokens_ ABSL_GUARDED_BY(mutex_);
   // The last sessions whose lease ran out, for clearer errors.
   std::deque<SessionId> expired_ ABSL_GUARDED_BY(mutex_);
-  std::vector<SessionId> unreported_ ABSL_GUARDED_BY(mutex_);
+  std::vector<RevokedSession> unreported_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_instance_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t expired_total_ ABSL_GUARDED_BY(mutex_) = 0;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,4 +1,6 @@
 // What stands between the data plane and the pages.
+#include <bit>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error_reason.h"
@@ -143,6 +145,9 @@ absl::Status Directory::FinishStore(StoreTicket ticket,
   entry.stored = true;
   entry.stored_rows.assign(rows.begin(), rows.end());
   ++session->stored_pages;
+  for (uint64_t bitmap : rows) {
+    session->live_rows += static_cast<uint64_t>(std::popcount(bitmap));
+  }
   return absl::OkStatus();
 }
 

@@ -46,6 +46,14 @@ absl::Status CheckReservation(const TierPlanCall& call,
   return absl::OkStatus();
 }
 
+uint64_t LiveRows(const PageHeader& header, const KvGeometry& geometry) {
+  uint64_t rows = 0;
+  for (int head = 0; head < geometry.num_kv_heads; ++head) {
+    rows += static_cast<uint64_t>(std::popcount(header.live(head)));
+  }
+  return rows;
+}
+
 PagePlacement PlacementOf(const PageName& page, const PageHandle& handle) {
   PagePlacement placement;
   placement.page = page;
@@ -190,9 +198,11 @@ absl::Status Directory::Evict(Session& session, const PageEviction& eviction,
     }
     left |= eviction.live[head];
   }
+  session.live_rows -= LiveRows(header, session.geometry);
   for (size_t head = 0; head < heads; ++head) {
     header.set_live(static_cast<int>(head), eviction.live[head]);
   }
+  session.live_rows += LiveRows(header, session.geometry);
   if (left == 0 && Free(session, eviction.page)) ++freed;
   return absl::OkStatus();
 }
@@ -200,8 +210,13 @@ absl::Status Directory::Evict(Session& session, const PageEviction& eviction,
 bool Directory::Free(Session& session, const PageName& page) {
   const auto found = session.pages.find(page);
   if (found == session.pages.end()) return false;
+  if (found->second.stored) {
+    --session.stored_pages;
+    session.live_rows -=
+        LiveRows(PageHeader(found->second.handle.data, session.geometry),
+                 session.geometry);
+  }
   pool_.Release(found->second.handle).IgnoreError();  // ours, so it is used
-  if (found->second.stored) --session.stored_pages;
   session.pages.erase(found);
   return true;
 }

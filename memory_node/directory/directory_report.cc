@@ -42,12 +42,18 @@ PageReport ReportOf(const PageName& name, const PageEntry& entry,
 
 }  // namespace
 
+Directory::Summary Directory::summary() const {
+  absl::MutexLock lock(&mutex_);
+  return {sessions_.size(), draining_};
+}
+
 DirectoryStats Directory::stats() const {
   absl::MutexLock lock(&mutex_);
   DirectoryStats stats;
   stats.sessions = sessions_.size();
   for (const auto& [id, session] : sessions_) {
     stats.stored_pages += session->stored_pages;
+    stats.live_rows += session->live_rows;
     stats.reserved_pages += session->pages.size() - session->stored_pages;
   }
   stats.expired_sessions = expired_total_;

@@ -5,10 +5,10 @@
 namespace farkv {
 
 LeaseSweeper::LeaseSweeper(Directory& directory, const Clock& clock,
-                           RevokedHandler on_revoked)
+                           SweptHandler on_swept)
     : directory_(directory),
       clock_(clock),
-      on_revoked_(std::move(on_revoked)),
+      on_swept_(std::move(on_swept)),
       thread_([this] { Run(); }) {}
 
 LeaseSweeper::~LeaseSweeper() {
@@ -27,7 +27,7 @@ void LeaseSweeper::Poke() {
 void LeaseSweeper::Run() {
   for (;;) {
     const Directory::SweepResult swept = directory_.Sweep();
-    if (!swept.revoked.empty()) on_revoked_(swept.revoked);
+    on_swept_(swept.revoked);
     absl::MutexLock lock(&mutex_);
     const auto wanted = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
       return poked_ || stop_;

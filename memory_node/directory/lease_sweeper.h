@@ -17,13 +17,11 @@ namespace farkv {
 
 class LeaseSweeper {
  public:
-  // Called on the sweeper's thread, no lock held, after sweeps that ended a
-  // session.
-  using RevokedHandler = std::function<void(const std::vector<SessionId>&)>;
+  // Called on the sweeper's thread, no lock held, after each sweep.
+  using SweptHandler = std::function<void(const std::vector<RevokedSession>&)>;
 
   // `directory` and `clock` outlive the sweeper.
-  LeaseSweeper(Directory& directory, const Clock& clock,
-               RevokedHandler on_revoked);
+  LeaseSweeper(Directory& directory, const Clock& clock, SweptHandler on_swept);
   ~LeaseSweeper();
   LeaseSweeper(const LeaseSweeper&) = delete;
   LeaseSweeper& operator=(const LeaseSweeper&) = delete;
@@ -35,7 +33,7 @@ class LeaseSweeper {
 
   Directory& directory_;
   const Clock& clock_;
-  const RevokedHandler on_revoked_;
+  const SweptHandler on_swept_;
   absl::Mutex mutex_;
   bool poked_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;

@@ -42,6 +42,7 @@ struct Session {
   bool plan_running = false;  // one ApplyTierPlan at a time
   absl::flat_hash_map<PageName, PageEntry> pages;
   uint64_t stored_pages = 0;
+  uint64_t live_rows = 0;  // of all heads of the stored pages
 };
 
 }  // namespace farkv

@@ -17,6 +17,7 @@ struct DirectoryStats {
   size_t sessions = 0;
   uint64_t reserved_pages = 0;  // not stored yet
   uint64_t stored_pages = 0;
+  uint64_t live_rows = 0;
   uint64_t expired_sessions = 0;  // since the start
   bool draining = false;
 };
@@ -31,6 +32,12 @@ struct SessionReport {
   uint64_t pages = 0;
   uint64_t stored_pages = 0;
   uint64_t bytes = 0;
+};
+
+// A session whose lease ran out.
+struct RevokedSession {
+  SessionId id;
+  std::string tenant;
 };
 
 struct PageReport {

@@ -1,0 +1,86 @@
+#include "memory_node/data/scrubber.h"
+
+#include <bit>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+#include "common/page/page_format.h"
+#include "memory_node/data/row_copy.h"
+
+namespace farkv {
+namespace {
+
+// Rows of the page whose checksum is wrong, one by one.
+uint64_t CountMismatches(const StoredPage& page) {
+  if (CheckPageRows(page.pin.data(), page.geometry, page.rows).ok()) return 0;
+  uint64_t mismatches = 0;
+  std::vector<uint64_t> one(page.rows.size(), 0);
+  for (size_t head = 0; head < one.size(); ++head) {
+    for (uint64_t left = page.rows[head]; left != 0; left &= left - 1) {
+      one[head] = left & (~left + 1);
+      if (!CheckPageRows(page.pin.data(), page.geometry, one).ok()) {
+        ++mismatches;
+      }
+    }
+    one[head] = 0;
+  }
+  return mismatches;
+}
+
+}  // namespace
+
+absl::StatusOr<ScrubResult> Scrubber::Run(
+    const std::optional<SessionId>& session,
+    const std::function<bool()>& cancelled) {
+  ScrubResult result;
+  if (session.has_value()) {
+    FARKV_RETURN_IF_ERROR(ScrubSession(*session, cancelled, result));
+    return result;
+  }
+  SessionId after;
+  for (;;) {
+    const std::vector<SessionReport> next = directory_.List(after, 1);
+    if (next.empty()) return result;
+    after = next.front().id;
+    absl::Status status = ScrubSession(after, cancelled, result);
+    if (absl::IsCancelled(status)) return status;
+  }
+}
+
+absl::Status Scrubber::ScrubSession(const SessionId& session,
+                                    const std::function<bool()>& cancelled,
+                                    ScrubResult& result) {
+  FARKV_ASSIGN_OR_RETURN(const std::vector<PageReport> pages,
+                         directory_.DescribePages(session));
+  for (const PageReport& report : pages) {
+    if (!report.stored) continue;
+    if (cancelled()) return absl::CancelledError("the caller has gone");
+    const absl::Time start = absl::Now();
+    size_t bytes = 0;
+    {
+      absl::StatusOr<StoredPage> page =
+          directory_.PinStored(session, report.page);
+      if (!page.ok()) continue;
+      ScrubPage(*page, result);
+      bytes = CountRows(page->rows) * page->geometry.RowBytes();
+    }
+    const absl::Duration due = absl::Seconds(
+        static_cast<double>(bytes) / static_cast<double>(bytes_per_second_));
+    absl::SleepFor(due - (absl::Now() - start));
+  }
+  return absl::OkStatus();
+}
+
+void Scrubber::ScrubPage(const StoredPage& page, ScrubResult& result) {
+  ++result.pages;
+  result.rows += CountRows(page.rows);
+  uint64_t mismatches = CountMismatches(page);
+  if (!CheckPageHeader(page.pin.data(), page.geometry, page.identity).ok()) {
+    ++mismatches;
+  }
+  result.mismatches += mismatches;
+  checksum_failures_.Increment(static_cast<double>(mismatches));
+}
+
+}  // namespace farkv

@@ -1,0 +1,189 @@
+#include "memory_node/service/admin_service.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/duration_codec.h"
+#include "common/rpc/memory_codec.h"
+#include "common/rpc/status_codec.h"
+#include "memory_node/service/admin_codec.h"
+#include "memory_node/service/stream_writer.h"
+
+namespace farkv {
+namespace {
+
+using admin::v1::DrainResponse;
+
+constexpr int32_t kDefaultPageSize = 1000;
+
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
+                                 const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* NotOfANode(grpc::CallbackServerContext* context,
+                                     const char* call) {
+  return Answer(context, absl::FailedPreconditionError(absl::StrCat(
+                             call,
+                             ": this process is a memory node; ask the "
+                             "worker")));
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* AdminService::GetProcess(
+    grpc::CallbackServerContext* context, const admin::v1::GetProcessRequest*,
+    admin::v1::GetProcessResponse* response) {
+  const NodeState state = parts_.events->state();
+  response->set_kind(admin::v1::PROCESS_KIND_MEMORY_NODE);
+  response->set_id(identity_.node_id);
+  response->set_epoch(parts_.directory->epoch().value);
+  *response->mutable_handshake() = ToProto(parts_.directory->handshake());
+  *response->mutable_uptime() = ToProto(parts_.clock->Now() - started_);
+  response->set_draining(state.draining);
+  response->set_pressure(state.pressure);
+  response->set_sessions(static_cast<int32_t>(state.sessions));
+  for (const auto& [name, value] : identity_.config) {
+    (*response->mutable_config())[name] = value;
+  }
+  return Answer(context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* AdminService::ListPools(
+    grpc::CallbackServerContext* context, const admin::v1::ListPoolsRequest*,
+    admin::v1::ListPoolsResponse* response) {
+  *response->add_pools() =
+      PoolToProto(parts_.pool->stats(), parts_.directory->stats(),
+                  identity_.node_id, identity_.numa_node);
+  return Answer(context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* AdminService::ListSessions(
+    grpc::CallbackServerContext* context,
+    const admin::v1::ListSessionsRequest* request,
+    admin::v1::ListSessionsResponse* response) {
+  const int32_t size = request->page_size();
+  if (size < 0 || size > kDefaultPageSize) {
+    return Answer(context, absl::InvalidArgumentError(absl::StrCat(
+                               "page_size is ", size, ", must be in 0..",
+                               kDefaultPageSize)));
+  }
+  SessionId after;  // all zero: no session's id
+  if (!request->page_token().empty()) {
+    absl::StatusOr<SessionId> token = SessionId::FromHex(request->page_token());
+    if (!token.ok()) return Answer(context, token.status());
+    after = *token;
+  }
+  const auto count = static_cast<size_t>(size == 0 ? kDefaultPageSize : size);
+  const std::vector<SessionReport> sessions =
+      parts_.directory->List(after, count);
+  for (const SessionReport& session : sessions) {
+    *response->add_sessions() = ToProto(session);
+  }
+  if (sessions.size() == count) {
+    response->set_next_page_token(sessions.back().id.ToHex());
+  }
+  return Answer(context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* AdminService::ListSequences(
+    grpc::CallbackServerContext* context,
+    const admin::v1::ListSequencesRequest*, admin::v1::ListSequencesResponse*) {
+  return NotOfANode(context, "ListSequences");
+}
+
+grpc::ServerUnaryReactor* AdminService::GetTierMap(
+    grpc::CallbackServerContext* context,
+    const admin::v1::GetTierMapRequest* request,
+    admin::v1::GetTierMapResponse* response) {
+  const auto describe = [&]() -> absl::Status {
+    FARKV_ASSIGN_OR_RETURN(const SessionId id,
+                           SessionId::FromHex(request->sequence()));
+    FARKV_ASSIGN_OR_RETURN(const SessionReport session,
+                           parts_.directory->Describe(id));
+    FARKV_ASSIGN_OR_RETURN(const std::vector<PageReport> pages,
+                           parts_.directory->DescribePages(id));
+    *response = TierMapToProto(session, pages, identity_.node_id);
+    return absl::OkStatus();
+  };
+  return Answer(context, describe());
+}
+
+grpc::ServerUnaryReactor* AdminService::ListEvictions(
+    grpc::CallbackServerContext* context,
+    const admin::v1::ListEvictionsRequest*, admin::v1::ListEvictionsResponse*) {
+  return NotOfANode(context, "ListEvictions");
+}
+
+grpc::ServerUnaryReactor* AdminService::ListPeers(
+    grpc::CallbackServerContext* context, const admin::v1::ListPeersRequest*,
+    admin::v1::ListPeersResponse* response) {
+  const absl::Time now = parts_.clock->Now();
+  for (const PeerReport& peer : parts_.data->peers()) {
+    admin::v1::Peer* proto = response->add_peers();
+    proto->set_id(
+        absl::StrCat("connection-", peer.id, ", tenant '", peer.tenant, "'"));
+    proto->set_transport(identity_.transport);
+    proto->set_healthy(true);
+    *proto->mutable_last_heartbeat() = ToProto(now - peer.last_message);
+  }
+  return Answer(context, absl::OkStatus());
+}
+
+grpc::ServerWriteReactor<DrainResponse>* AdminService::Drain(
+    grpc::CallbackServerContext*, const admin::v1::DrainRequest* request) {
+  const auto id = std::make_shared<std::atomic<uint64_t>>(0);
+  auto [writer, reactor] = StreamWriter<DrainResponse>::Open(
+      [events = parts_.events, id] { events->Unsubscribe(*id); });
+  const auto report = [writer = writer](const NodeState& state) {
+    const bool done = !state.draining || state.sessions == 0;
+    DrainResponse response;
+    response.set_sessions_left(static_cast<int32_t>(state.sessions));
+    response.set_done(done);
+    writer->Push(response);
+    if (done) writer->Finish(grpc::Status::OK);
+  };
+  parts_.directory->SetDraining(request->drain());
+  parts_.events->Refresh();
+  *id = parts_.events->Subscribe(
+      [report](const NodeState& state, const std::vector<RevokedSession>&) {
+        report(state);
+      });
+  report(parts_.events->state());
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::Verify(
+    grpc::CallbackServerContext* context,
+    const admin::v1::VerifyRequest* request,
+    admin::v1::VerifyResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  parts_.executor->Execute([this, context, request, response, reactor] {
+    const auto verify = [&]() -> absl::Status {
+      std::optional<SessionId> session;
+      if (!request->session_id().empty()) {
+        FARKV_ASSIGN_OR_RETURN(session,
+                               SessionId::FromBytes(request->session_id()));
+      }
+      FARKV_ASSIGN_OR_RETURN(const ScrubResult result,
+                             parts_.scrubber->Run(session, [context] {
+                               return context->IsCancelled();
+                             }));
+      response->set_pages_checked(result.pages);
+      response->set_rows_checked(result.rows);
+      response->set_mismatches(result.mismatches);
+      return absl::OkStatus();
+    };
+    reactor->Finish(ToGrpcStatus(verify()));
+  });
+  return reactor;
+}
+
+}  // namespace farkv

@@ -1,0 +1,165 @@
+#include "memory_node/service/memory_service.h"
+
+#include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/duration_codec.h"
+#include "common/rpc/memory_codec.h"
+#include "common/rpc/status_codec.h"
+#include "memory_node/service/stream_writer.h"
+
+namespace farkv {
+namespace {
+
+using memory::v1::WatchNodeResponse;
+
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
+                                 const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+absl::StatusOr<std::vector<SessionId>> ReadSessions(
+    const memory::v1::RenewLeasesRequest& request) {
+  if (request.session_ids_size() > kMaxRenewals) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(request.session_ids_size(), " session ids, at most ",
+                     kMaxRenewals, " in one call"));
+  }
+  std::vector<SessionId> sessions;
+  for (const std::string& raw : request.session_ids()) {
+    FARKV_ASSIGN_OR_RETURN(SessionId session, SessionId::FromBytes(raw));
+    sessions.push_back(session);
+  }
+  return sessions;
+}
+
+WatchNodeResponse ToResponse(const NodeState& state, Epoch epoch,
+                             const PagePool& pool) {
+  const PagePoolStats stats = pool.stats();
+  WatchNodeResponse response;
+  response.set_epoch(epoch.value);
+  response.set_pressure(state.pressure);
+  response.set_draining(state.draining);
+  response.set_free_pages(stats.free_pages);
+  response.set_free_bytes(stats.capacity_bytes - stats.used_bytes -
+                          stats.quarantined_bytes);
+  return response;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* MemoryService::OpenSession(
+    grpc::CallbackServerContext* context,
+    const memory::v1::OpenSessionRequest* request,
+    memory::v1::OpenSessionResponse* response) {
+  const auto open = [&]() -> absl::Status {
+    FARKV_ASSIGN_OR_RETURN(const OpenSessionCall call, FromProto(*request));
+    FARKV_ASSIGN_OR_RETURN(SessionGrant grant, parts_.directory->Open(call));
+    grant.node_id = addresses_.node_id;
+    grant.data_host = addresses_.data_host;
+    grant.data_port = addresses_.data_port;
+    grant.map_socket = addresses_.map_socket;
+    *response = ToProto(grant);
+    return absl::OkStatus();
+  };
+  const absl::Status status = open();
+  if (status.ok()) {
+    parts_.on_new_lease();
+    parts_.events->Refresh();
+  }
+  return Answer(context, status);
+}
+
+grpc::ServerUnaryReactor* MemoryService::RenewLeases(
+    grpc::CallbackServerContext* context,
+    const memory::v1::RenewLeasesRequest* request,
+    memory::v1::RenewLeasesResponse* response) {
+  const auto renew = [&]() -> absl::Status {
+    FARKV_ASSIGN_OR_RETURN(const std::vector<SessionId> sessions,
+                           ReadSessions(*request));
+    FARKV_ASSIGN_OR_RETURN(
+        const RenewResult result,
+        parts_.directory->Renew(Epoch{request->epoch()}, sessions,
+                                FromProto(request->lease())));
+    *response = ToProto(result);
+    return absl::OkStatus();
+  };
+  const absl::Status status = renew();
+  if (status.ok()) parts_.on_new_lease();
+  return Answer(context, status);
+}
+
+grpc::ServerUnaryReactor* MemoryService::ApplyTierPlan(
+    grpc::CallbackServerContext* context,
+    const memory::v1::ApplyTierPlanRequest* request,
+    memory::v1::ApplyTierPlanResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  parts_.executor->Execute([this, request, response, reactor] {
+    const auto apply = [&]() -> absl::Status {
+      FARKV_ASSIGN_OR_RETURN(const TierPlanCall call, FromProto(*request));
+      FARKV_ASSIGN_OR_RETURN(const TierPlanResult result,
+                             parts_.directory->Apply(call));
+      *response = ToProto(result);
+      return absl::OkStatus();
+    };
+    const absl::Status status = apply();
+    parts_.events->Refresh();
+    reactor->Finish(ToGrpcStatus(status));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* MemoryService::DecideEvictions(
+    grpc::CallbackServerContext* context,
+    const memory::v1::DecideEvictionsRequest*,
+    memory::v1::DecideEvictionsResponse*) {
+  return Answer(context, absl::UnimplementedError(
+                             "DecideEvictions: this node decides nothing; "
+                             "the worker has to"));
+}
+
+grpc::ServerUnaryReactor* MemoryService::CloseSession(
+    grpc::CallbackServerContext* context,
+    const memory::v1::CloseSessionRequest* request,
+    memory::v1::CloseSessionResponse* response) {
+  const auto close = [&]() -> absl::Status {
+    FARKV_ASSIGN_OR_RETURN(const SessionId session,
+                           SessionId::FromBytes(request->session_id()));
+    FARKV_ASSIGN_OR_RETURN(
+        const uint64_t freed,
+        parts_.directory->Close(session, Epoch{request->epoch()}));
+    response->set_freed_pages(freed);
+    return absl::OkStatus();
+  };
+  const absl::Status status = close();
+  parts_.events->Refresh();
+  return Answer(context, status);
+}
+
+grpc::ServerWriteReactor<WatchNodeResponse>* MemoryService::WatchNode(
+    grpc::CallbackServerContext*, const memory::v1::WatchNodeRequest* request) {
+  const auto id = std::make_shared<std::atomic<uint64_t>>(0);
+  auto [writer, reactor] = StreamWriter<WatchNodeResponse>::Open(
+      [events = parts_.events, id] { events->Unsubscribe(*id); });
+  const Epoch epoch = parts_.directory->epoch();
+  *id = parts_.events->Subscribe(
+      [writer = writer, epoch, pool = parts_.pool, tenant = request->tenant()](
+          const NodeState& state, const std::vector<RevokedSession>& revoked) {
+        WatchNodeResponse response = ToResponse(state, epoch, *pool);
+        for (const RevokedSession& session : revoked) {
+          if (session.tenant != tenant) continue;
+          response.add_revoked_session_ids(session.id.ToBytes());
+        }
+        writer->Push(std::move(response));
+      });
+  writer->Push(ToResponse(parts_.events->state(), epoch, *parts_.pool));
+  return reactor;
+}
+
+}  // namespace farkv

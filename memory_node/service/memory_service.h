@@ -1,0 +1,72 @@
+// MemoryNodeService over the directory. Handlers decode, call, encode; what
+// may take long (new slabs) runs on the executor. Thread-safe.
+#ifndef FARKV_MEMORY_NODE_SERVICE_MEMORY_SERVICE_H_
+#define FARKV_MEMORY_NODE_SERVICE_MEMORY_SERVICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "common/async/executor.h"
+#include "farkv/memory/v1/memory_service.grpc.pb.h"
+#include "memory_node/directory/directory.h"
+#include "memory_node/pool/page_pool.h"
+#include "memory_node/service/node_events.h"
+
+namespace farkv {
+
+// What a grant says beside the directory's part.
+struct NodeAddresses {
+  std::string node_id;
+  std::string data_host;
+  uint16_t data_port = 0;
+  std::string map_socket;  // file name inside --map-dir; empty: no map
+};
+
+class MemoryService final
+    : public farkv::memory::v1::MemoryNodeService::CallbackService {
+ public:
+  // Borrowed, outlive the service. `on_new_lease` runs after a lease was given
+  // that may end before all others.
+  struct Parts {
+    Directory* directory = nullptr;
+    PagePool* pool = nullptr;
+    NodeEvents* events = nullptr;
+    Executor* executor = nullptr;
+    std::function<void()> on_new_lease;
+  };
+  MemoryService(Parts parts, NodeAddresses addresses)
+      : parts_(std::move(parts)), addresses_(std::move(addresses)) {}
+
+  grpc::ServerUnaryReactor* OpenSession(
+      grpc::CallbackServerContext* context,
+      const farkv::memory::v1::OpenSessionRequest* request,
+      farkv::memory::v1::OpenSessionResponse* response) override;
+  grpc::ServerUnaryReactor* RenewLeases(
+      grpc::CallbackServerContext* context,
+      const farkv::memory::v1::RenewLeasesRequest* request,
+      farkv::memory::v1::RenewLeasesResponse* response) override;
+  grpc::ServerUnaryReactor* ApplyTierPlan(
+      grpc::CallbackServerContext* context,
+      const farkv::memory::v1::ApplyTierPlanRequest* request,
+      farkv::memory::v1::ApplyTierPlanResponse* response) override;
+  grpc::ServerUnaryReactor* DecideEvictions(
+      grpc::CallbackServerContext* context,
+      const farkv::memory::v1::DecideEvictionsRequest* request,
+      farkv::memory::v1::DecideEvictionsResponse* response) override;
+  grpc::ServerUnaryReactor* CloseSession(
+      grpc::CallbackServerContext* context,
+      const farkv::memory::v1::CloseSessionRequest* request,
+      farkv::memory::v1::CloseSessionResponse* response) override;
+  grpc::ServerWriteReactor<farkv::memory::v1::WatchNodeResponse>* WatchNode(
+      grpc::CallbackServerContext* context,
+      const farkv::memory::v1::WatchNodeRequest* request) override;
+
+ private:
+  const Parts parts_;
+  const NodeAddresses addresses_;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_MEMORY_NODE_SERVICE_MEMORY_SERVICE_H_
