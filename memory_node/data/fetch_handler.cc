@@ -52,7 +52,7 @@ absl::StatusOr<FetchedRows> FetchPages(Directory& directory,
       directory.BeginFetch(caller, layer, Wanted(items));
   std::vector<FetchReplyItem> replies = ReplyItems(items, pins, metrics);
   size_t rows = 0;
-  for (const FetchReplyItem& reply : replies) rows += CountRows(reply.rows);
+  for (const FetchReplyItem& reply : replies) rows += NumRows(reply.rows);
   FetchedRows fetched;
   fetched.row_bytes = rows * geometry.RowBytes();
   if (fetched.row_bytes > kMaxMessageBytes) {
@@ -65,7 +65,7 @@ absl::StatusOr<FetchedRows> FetchPages(Directory& directory,
   std::byte* to = fetched.rows.get();
   for (size_t i = 0; i < replies.size(); ++i) {
     if (!pins[i].ok()) continue;
-    replies[i].row_crcs.reserve(CountRows(replies[i].rows));
+    replies[i].row_crcs.reserve(NumRows(replies[i].rows));
     GatherRows(geometry, replies[i].rows, pins[i]->data(), to,
                replies[i].row_crcs);
     to += replies[i].row_crcs.size() * geometry.RowBytes();

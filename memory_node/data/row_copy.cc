@@ -35,7 +35,7 @@ bool ForEachSlot(uint64_t bitmap, Visitor visit) {
 
 }  // namespace
 
-size_t CountRows(std::span<const uint64_t> bitmaps) {
+size_t NumRows(std::span<const uint64_t> bitmaps) {
   size_t rows = 0;
   for (uint64_t bitmap : bitmaps) {
     rows += static_cast<size_t>(std::popcount(bitmap));

@@ -17,7 +17,7 @@
 namespace farkv {
 
 // Rows named by the bitmaps.
-size_t CountRows(std::span<const uint64_t> bitmaps);
+size_t NumRows(std::span<const uint64_t> bitmaps);
 
 // Copies `packed` into the page's rows and checks each row's CRC in the page,
 // while it is warm. `crcs` are the sender's, [head][slot ascending]; they are

@@ -63,7 +63,7 @@ absl::Status Scrubber::ScrubSession(const SessionId& session,
           directory_.PinStored(session, report.page);
       if (!page.ok()) continue;
       ScrubPage(*page, result);
-      bytes = CountRows(page->rows) * page->geometry.RowBytes();
+      bytes = NumRows(page->rows) * page->geometry.RowBytes();
     }
     const absl::Duration due = absl::Seconds(
         static_cast<double>(bytes) / static_cast<double>(bytes_per_second_));
@@ -74,7 +74,7 @@ absl::Status Scrubber::ScrubSession(const SessionId& session,
 
 void Scrubber::ScrubPage(const StoredPage& page, ScrubResult& result) {
   ++result.pages;
-  result.rows += CountRows(page.rows);
+  result.rows += NumRows(page.rows);
   uint64_t mismatches = CountMismatches(page);
   if (!CheckPageHeader(page.pin.data(), page.geometry, page.identity).ok()) {
     ++mismatches;

@@ -1,0 +1,20 @@
+// The normal program: no fault flags, the transport as it is.
+#include "memory_node/fault_hooks.h"
+
+namespace farkv {
+
+struct FaultHooks::Values {};
+
+FaultHooks::FaultHooks() = default;
+FaultHooks::~FaultHooks() = default;
+
+const char* FaultHooks::program() const { return "farkv-memory-node"; }
+
+void FaultHooks::Register(Flags&) {}
+
+absl::StatusOr<std::unique_ptr<Transport>> FaultHooks::Decorate(
+    std::unique_ptr<Transport> transport, Directory&) const {
+  return transport;
+}
+
+}  // namespace farkv

@@ -1,0 +1,87 @@
+// farkv-memory-node: holds the log of sequences in DDR and serves it to
+// workers.
+#include <cstdlib>
+#include <iostream>
+
+#include "common/process/flags.h"
+#include "common/process/port_file.h"
+#include "common/process/signals.h"
+#include "common/process/version.h"
+#include "common/telemetry/log.h"
+#include "common/transport/ucx/ucx_transport.h"
+#include "memory_node/fault_hooks.h"
+#include "memory_node/node.h"
+#include "memory_node/node_options.h"
+
+namespace {
+
+int Report(const farkv::FaultHooks& faults, const absl::Status& status) {
+  std::cerr << faults.program() << ": " << status.message() << "\n";
+  return absl::IsInvalidArgument(status) ? farkv::Flags::kUsageError
+                                         : EXIT_FAILURE;
+}
+
+farkv::NodeTransportFactory UcxFactory(const farkv::NodeOptions& options,
+                                       const farkv::FaultHooks& faults) {
+  farkv::UcxOptions ucx;
+  ucx.net_devices = options.data_device;
+  ucx.port_range = options.data_port_range;
+  return [ucx, &faults](farkv::TransportOptions transport,
+                        farkv::Directory& directory)
+             -> absl::StatusOr<std::unique_ptr<farkv::Transport>> {
+    auto made = farkv::CreateUcxTransport(std::move(transport), ucx);
+    if (!made.ok()) return made.status();
+    return faults.Decorate(*std::move(made), directory);
+  };
+}
+
+absl::Status Announce(const farkv::NodeOptions& options,
+                      const farkv::Node& node) {
+  const farkv::NodePorts& ports = node.ports();
+  farkv::PortFile file;
+  file.numbers = {{"listen", ports.listen},
+                  {"admin", ports.admin},
+                  {"metrics", ports.metrics},
+                  {"data", ports.data},
+                  {"epoch", node.epoch().value}};
+  file.texts = {{"node_id", node.node_id()}};
+  spdlog::info(
+      "ready: {} in epoch {}; control plane on port {}, data on {}, "
+      "admin on {}, metrics on {}",
+      node.node_id(), node.epoch().value, ports.listen, ports.data, ports.admin,
+      ports.metrics);
+  return WritePortFile(options.port_file, file);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  farkv::ShutdownSignals signals;
+  farkv::NodeOptions options;
+  farkv::FaultHooks faults;
+  farkv::Flags flags({faults.program(),
+                      "Holds cold KV rows in DDR and serves them to workers.",
+                      farkv::SoftwareVersion()});
+  options.Register(flags);
+  faults.Register(flags);
+  if (const auto code = flags.Parse(argc, argv)) return *code;
+  if (auto s = farkv::SetUpLogging(options.log, faults.program()); !s.ok()) {
+    return Report(faults, s);
+  }
+  if (auto s = options.Finish(); !s.ok()) return Report(faults, s);
+  options.config = flags.Effective();
+  for (const auto& [name, value] : options.config) {
+    spdlog::info("config {}={}", name, value);
+  }
+  auto node = farkv::Node::Start(options, UcxFactory(options, faults));
+  if (!node.ok()) return Report(faults, node.status());
+  if (auto s = Announce(options, **node); !s.ok()) return Report(faults, s);
+
+  const int signal = signals.Wait();
+  spdlog::info("signal {}: draining", signal);
+  const size_t left = (*node)->Drain();
+  if (left > 0) spdlog::warn("{} sessions are left behind", left);
+  node->reset();
+  spdlog::info("stopped");
+  return EXIT_SUCCESS;
+}

@@ -1,0 +1,214 @@
+#include "memory_node/node.h"
+
+#include <barrier>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/parse.h"
+#include "common/base/status_macros.h"
+#include "common/page/page_format.h"
+#include "common/process/address.h"
+#include "common/process/version.h"
+#include "kernels/stream.h"
+#include "memory_node/pool/host_memory.h"
+#include "memory_node/pool/memfd_source.h"
+
+namespace farkv {
+namespace {
+
+constexpr int kControlThreads = 2;
+// Streams of events do not end by themselves.
+constexpr absl::Duration kCallGrace = absl::Milliseconds(200);
+constexpr absl::Duration kTransportGrace = absl::Seconds(1);
+
+Handshake OwnHandshake() {
+  Handshake handshake;
+  handshake.page_format_version = kPageFormatVersion;
+  handshake.kernel_target = KernelTarget();
+  handshake.software_version = SoftwareVersion();
+  return handshake;
+}
+
+DirectoryOptions MakeDirectoryOptions(const NodeOptions& options) {
+  DirectoryOptions made;
+  // Rises with every start as long as the clock does.
+  made.epoch = Epoch{static_cast<uint64_t>(absl::ToUnixMicros(absl::Now()))};
+  made.handshake = OwnHandshake();
+  made.max_lease = options.max_lease;
+  return made;
+}
+
+SlabSource MakeSource(const NodeOptions& options) {
+  const size_t total = options.pool.capacity_bytes / options.pool.slab_bytes;
+  const auto made = std::make_shared<std::atomic<size_t>>(0);
+  MemfdSourceOptions source;
+  source.huge_pages = options.huge_pages;
+  source.numa_node = static_cast<int>(options.numa_node);
+  source.on_slab = [total, made, wanted = options.huge_pages](size_t bytes,
+                                                              bool huge_pages) {
+    const size_t count = ++*made;
+    if (count == 1 && wanted && !huge_pages) {
+      spdlog::warn("no reserved huge pages: slabs use 4 KiB pages");
+    }
+    const size_t step = std::max<size_t>(1, total / 16);
+    if (count % step != 0) return;
+    spdlog::info("slab {} made, {} bytes; the pool has room for {}", count,
+                 bytes, total);
+  };
+  return MakeMemfdSource(source);
+}
+
+// Returns when every task queued before has ended.
+void WaitForTasks(ThreadExecutor& executor, int64_t num_threads) {
+  const auto meeting =
+      std::make_shared<std::barrier<>>(static_cast<ptrdiff_t>(num_threads + 1));
+  for (int64_t i = 0; i < num_threads; ++i) {
+    executor.Execute([meeting] { meeting->arrive_and_wait(); });
+  }
+  meeting->arrive_and_wait();
+}
+
+}  // namespace
+
+Node::Node(const NodeOptions& options)
+    : options_(options),
+      gauges_(metrics_),
+      data_metrics_(metrics_),
+      pool_(options.pool, MakeSource(options), Clock::Boottime()),
+      directory_(MakeDirectoryOptions(options), pool_, Clock::Boottime()),
+      events_(directory_, pool_),
+      scrubber_(directory_, data_metrics_.checksum_failures,
+                options.scrub_rate),
+      data_plane_({}, directory_, data_metrics_, Clock::Boottime()),
+      data_executor_(static_cast<int>(options.threads)),
+      control_executor_(kControlThreads),
+      scrub_executor_(1),
+      sweeper_(directory_, Clock::Boottime(),
+               [this](const std::vector<RevokedSession>& revoked) {
+                 for (const RevokedSession& session : revoked) {
+                   spdlog::warn("lease of session {} ran out",
+                                session.id.ToHex());
+                 }
+                 events_.Refresh(revoked);
+               }) {}
+
+absl::StatusOr<std::unique_ptr<Node>> Node::Start(
+    const NodeOptions& options, const NodeTransportFactory& transport) {
+  FARKV_RETURN_IF_ERROR(
+      CheckPoolFits(options.pool.capacity_bytes, AvailableMemoryBytes()));
+  auto node = std::unique_ptr<Node>(new Node(options));
+  FARKV_RETURN_IF_ERROR(node->StartDataPlane(transport));
+  FARKV_RETURN_IF_ERROR(node->StartMap());
+  FARKV_RETURN_IF_ERROR(node->StartServers());
+  return node;
+}
+
+absl::Status Node::StartDataPlane(const NodeTransportFactory& factory) {
+  FARKV_ASSIGN_OR_RETURN(const Address listen,
+                         ParseAddress(options_.data_listen));
+  TransportOptions options;
+  options.executor = &data_executor_;
+  options.on_request = [this](Incoming incoming) {
+    data_plane_.Handle(std::move(incoming));
+  };
+  options.on_peer_lost = [this](PeerId peer, const absl::Status& why) {
+    spdlog::info("connection {} ended: {}", peer.value, why.ToString());
+    data_plane_.PeerLost(peer);
+  };
+  FARKV_ASSIGN_OR_RETURN(transport_, factory(std::move(options), directory_));
+  data_plane_.Attach(transport_.get());
+  absl::StatusOr<uint16_t> port = transport_->Listen(listen.host, listen.port);
+  if (!port.ok()) {
+    return absl::Status(port.status().code(),
+                        absl::StrCat("--data-listen ", options_.data_listen,
+                                     ": ", port.status().message()));
+  }
+  ports_.data = *port;
+  return absl::OkStatus();
+}
+
+absl::Status Node::StartMap() {
+  if (options_.map_dir.empty()) return absl::OkStatus();
+  MapServerOptions options;
+  options.map_dir = options_.map_dir;
+  options.node_id = options_.node_id;
+  const auto grant = [this](
+                         const MapRequest& request,
+                         const PeerCredentials&) -> absl::StatusOr<MapGrant> {
+    FARKV_ASSIGN_OR_RETURN(
+        const std::string tenant,
+        directory_.CheckToken(request.session, request.token));
+    FARKV_ASSIGN_OR_RETURN(PagePool::SharedSlab slab,
+                           pool_.Share(tenant, request.slab_id));
+    return MapGrant{std::move(slab.descriptor), slab.bytes};
+  };
+  FARKV_ASSIGN_OR_RETURN(map_server_, MapServer::Start(options, grant));
+  spdlog::info("map socket {}", map_server_->path());
+  return absl::OkStatus();
+}
+
+absl::Status Node::StartServers() {
+  NodeAddresses addresses;
+  addresses.node_id = options_.node_id;
+  addresses.data_host = options_.data_advertise;
+  addresses.data_port = ports_.data;
+  if (map_server_ != nullptr) {
+    addresses.map_socket =
+        std::filesystem::path(map_server_->path()).filename().string();
+  }
+  memory_service_ = std::make_unique<MemoryService>(
+      MemoryService::Parts{&directory_, &pool_, &events_, &control_executor_,
+                           [this] { sweeper_.Poke(); }},
+      addresses);
+  admin_service_ = std::make_unique<AdminService>(
+      AdminService::Parts{&directory_, &pool_, &data_plane_, &events_,
+                          &scrubber_, &scrub_executor_, &Clock::Boottime()},
+      NodeIdentity{options_.node_id, transport_->capabilities().name,
+                   static_cast<int>(options_.numa_node), options_.config});
+  FARKV_ASSIGN_OR_RETURN(
+      http_, HttpServer::Start(options_.metrics_listen, metrics_, [this] {
+        gauges_.Set(pool_.stats(), directory_.stats(), transport_->counters());
+      }));
+  FARKV_ASSIGN_OR_RETURN(admin_server_,
+                         RpcServer::Start(options_.admin_listen, options_.tls,
+                                          {admin_service_.get()}));
+  FARKV_ASSIGN_OR_RETURN(
+      server_,
+      RpcServer::Start(options_.listen, options_.tls, {memory_service_.get()}));
+  ports_.listen = server_->port();
+  ports_.admin = admin_server_->port();
+  ports_.metrics = http_->port();
+  const auto show = [this](const NodeState& state,
+                           const std::vector<RevokedSession>&) {
+    server_->SetServing(!state.draining);
+    http_->SetReady(!state.draining);
+  };
+  readiness_subscription_ = events_.Subscribe(show);
+  show(events_.state(), {});
+  admin_server_->SetServing(true);
+  return absl::OkStatus();
+}
+
+size_t Node::Drain() {
+  directory_.SetDraining(true);
+  events_.Refresh();
+  directory_.WaitUntilEmpty(options_.drain_grace);
+  return directory_.summary().sessions;
+}
+
+Node::~Node() { Stop(); }
+
+void Node::Stop() {
+  events_.Unsubscribe(readiness_subscription_);
+  if (server_ != nullptr) server_->Shutdown(kCallGrace);
+  if (admin_server_ != nullptr) admin_server_->Shutdown(kCallGrace);
+  http_.reset();
+  if (map_server_ != nullptr) map_server_->Stop();
+  if (transport_ == nullptr) return;
+  transport_->Shutdown(kTransportGrace);
+  WaitForTasks(data_executor_, options_.threads);
+}
+
+}  // namespace farkv

@@ -1,0 +1,91 @@
+#include <unistd.h>
+
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/process/address.h"
+#include "memory_node/node_options.h"
+
+namespace farkv {
+namespace {
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
+}
+
+bool ListensEverywhere(const std::string& host) {
+  return host == "0.0.0.0" || host == "::" || host == "*";
+}
+
+void RegisterListeners(Flags& flags, NodeOptions& o) {
+  flags.AddAddress("listen", &o.listen, "Control plane (gRPC)");
+  flags.AddAddress("admin-listen", &o.admin_listen, "Admin API (gRPC)");
+  flags.AddAddress("metrics-listen", &o.metrics_listen,
+                   "/metrics, /healthz, /readyz");
+  flags.AddAddress("data-listen", &o.data_listen, "Data plane");
+  flags.AddText("data-advertise", &o.data_advertise,
+                "Host that workers connect the data plane to");
+  flags.AddText("data-port-range", &o.data_port_range,
+                "Ports of the transport's own sockets, as 9000-9100");
+  flags.AddText("data-device", &o.data_device,
+                "Network interfaces of the data plane; empty: chosen");
+  flags.AddText("tls-ca", &o.tls.ca_file, "PEM of whom to trust");
+  flags.AddText("tls-cert", &o.tls.cert_file, "PEM of the own certificate");
+  flags.AddText("tls-key", &o.tls.key_file, "PEM of the own key");
+}
+
+}  // namespace
+
+void NodeOptions::Register(Flags& flags) {
+  flags.AddText("node-id", &node_id, "Name of the node; empty: host and pid");
+  RegisterListeners(flags, *this);
+  flags.AddText("map-dir", &map_dir,
+                "Directory for the map socket; empty: no map is offered");
+  flags.AddBytes("t1-bytes", &pool.capacity_bytes, "Size of the T1 pool");
+  flags.AddBytes("t2-bytes", &t2_bytes, "Size of the T2 pool");
+  flags.AddSwitch("huge-pages", &huge_pages, "Try huge pages first");
+  flags.AddInteger("numa-node", &numa_node, -1, 1023,
+                   "NUMA node of the pool; -1: not bound");
+  flags.AddInteger("threads", &threads, 1, 1024,
+                   "Threads that check messages and copy rows");
+  flags.AddRatio("high-watermark", &pool.high_watermark,
+                 "Share of the pool above which reservations are refused");
+  flags.AddDuration("max-lease", &max_lease, "Longest lease that is granted");
+  flags.AddBytes("tenant-quota", &pool.tenant_quota_bytes,
+                 "Bytes that one tenant may hold; 0B: no bound");
+  flags.AddDuration("drain-grace", &drain_grace,
+                    "How long sessions may go on after SIGTERM");
+  flags.AddBytes("scrub-rate", &scrub_rate,
+                 "Bytes per second that Verify reads at most");
+  flags.AddText("port-file", &port_file,
+                "JSON file with the bound ports, written when ready");
+  flags.AddChoice("log-level", &log.level,
+                  {"debug", "info", "warn", "error", "off"}, "Log level");
+  flags.AddChoice("log-format", &log.format, {"text", "json"}, "Log format");
+}
+
+absl::Status NodeOptions::Finish() {
+  if (t2_bytes != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--t2-bytes is ", t2_bytes,
+        " bytes; this release keeps every page in T1, leave it at 0B"));
+  }
+  if (scrub_rate == 0) {
+    return absl::InvalidArgumentError("--scrub-rate is 0, must be positive");
+  }
+  if (absl::Status status = pool.Validate(); !status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--t1-bytes, --high-watermark: ", status.message()));
+  }
+  if (node_id.empty()) node_id = absl::StrCat(HostName(), "-", getpid());
+  if (data_advertise.empty()) {
+    FARKV_ASSIGN_OR_RETURN(const Address data, ParseAddress(data_listen));
+    data_advertise = ListensEverywhere(data.host) ? HostName() : data.host;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace farkv
