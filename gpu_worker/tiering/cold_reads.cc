@@ -22,6 +22,13 @@ std::string Where(const Sequence& sequence, const NodeLink& link, int layer,
                       link.id(), ", layer ", layer, ", page ", page_index);
 }
 
+void CountRows(Sequence& sequence, int node, int64_t rows) {
+  std::vector<int64_t>& counts = sequence.reads_by_node;
+  const auto index = static_cast<size_t>(node);
+  if (counts.size() <= index) counts.resize(index + 1);
+  counts[index] += rows;
+}
+
 }  // namespace
 
 ColdReads::ColdReads(const TieringOptions& options, const KvGeometry& geometry,
@@ -229,8 +236,10 @@ absl::Status ColdReads::AddMapped(Sequence& sequence, int layer,
         {read.page_index, ~uint64_t{0},
          remote.places[static_cast<size_t>(layer)].map.data + header_bytes,
          RunSource::kMappedPage});
-    sequence.stats.cold_rows_mapped +=
+    const int64_t rows =
         std::popcount(read.slots) * int64_t{geometry_.num_kv_heads};
+    sequence.stats.cold_rows_mapped += rows;
+    CountRows(sequence, read.node, rows);
     sequence.stats.cold_mode = "map";
   }
   return absl::OkStatus();
@@ -251,8 +260,12 @@ absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
     }
     blocks.insert(blocks.end(), fetch->blocks().begin(), fetch->blocks().end());
     sequence.stats.cold_bytes_fetched += static_cast<int64_t>(fetch->bytes());
-    sequence.stats.cold_rows_fetched +=
+    const auto rows =
         static_cast<int64_t>(fetch->bytes() / geometry_.RowBytes());
+    sequence.stats.cold_rows_fetched += rows;
+    const int32_t page = fetch->spec().pages.front().page_index;
+    const int node = sequence.remote.pages[static_cast<size_t>(page)].node;
+    CountRows(sequence, node, rows);
     sequence.stats.cold_mode = "prefetch";
   }
   return absl::OkStatus();

@@ -349,6 +349,10 @@ SequenceTierStats KvCache::Stats(SequenceId id) const {
   const Sequence* sequence = impl_->Find(id);
   if (sequence == nullptr) return {};
   SequenceTierStats stats = sequence->stats;
+  for (size_t i = 0; i < sequence->reads_by_node.size(); ++i) {
+    const std::string& node = impl_->remote->links()[i]->node_id();
+    stats.cold_rows_by_node[node] = sequence->reads_by_node[i];
+  }
   for (int i = 0; i < sequence->table.num_pages(); ++i) {
     const Page& page = sequence->table.page(i);
     stats.t0_tokens += std::popcount(page.written & page.resident);
@@ -368,7 +372,8 @@ std::vector<PageTierMap> KvCache::TierMap(SequenceId id) const {
     entry.stored = page.state == StoreState::kStored;
     if (entry.stored) {
       const int node = sequence->remote.pages[static_cast<size_t>(i)].node;
-      entry.node_id = impl_->remote->links()[static_cast<size_t>(node)]->id();
+      entry.node_id =
+          impl_->remote->links()[static_cast<size_t>(node)]->node_id();
     }
     for (int slot = 0; slot < std::popcount(page.written); ++slot) {
       const bool resident = (page.resident >> slot & 1) != 0;

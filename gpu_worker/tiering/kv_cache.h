@@ -25,6 +25,7 @@
 #define FARKV_GPU_WORKER_TIERING_KV_CACHE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -74,6 +75,7 @@ struct SequenceTierStats {
   int64_t cold_rows_pushed_down = 0, cold_bytes_fetched = 0;
   int64_t late_fetches = 0, plans = 0, deferred_drops = 0;
   int64_t recomputed_tokens = 0;
+  std::map<std::string, int64_t> cold_rows_by_node;  // by node id
   std::string cold_mode;  // what the last cold read used; "none" before it
 };
 

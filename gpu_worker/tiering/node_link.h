@@ -58,7 +58,7 @@ class NodeLink {
   void Stop();
 
   int index() const { return options_.index; }
-  const std::string& id() const { return node_id_; }
+  const std::string& node_id() const { return node_id_; }
   const std::string& address() const { return options_.address; }
   bool healthy() const;
   Epoch epoch() const;

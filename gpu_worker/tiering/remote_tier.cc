@@ -53,9 +53,9 @@ absl::StatusOr<std::unique_ptr<RemoteTier>> RemoteTier::Create(
     FARKV_ASSIGN_OR_RETURN(auto connected,
                            NodeLink::Connect(std::move(link), access));
     for (const auto& other : tier->links_) {
-      if (other->id() != connected->id()) continue;
+      if (other->node_id() != connected->node_id()) continue;
       return absl::InvalidArgumentError(
-          absl::StrCat("--memory-nodes names node ", other->id(),
+          absl::StrCat("--memory-nodes names node ", other->node_id(),
                        " twice: ", other->address(), " and ", address));
     }
     tier->links_.push_back(std::move(connected));
@@ -77,7 +77,7 @@ RemoteTier::~RemoteTier() {
 
 void RemoteTier::Opened(Sequence& sequence) {
   std::vector<std::string> ids;
-  for (const auto& link : links_) ids.push_back(link->id());
+  for (const auto& link : links_) ids.push_back(link->node_id());
   RemoteState& remote = sequence.remote;
   remote.order = NodeOrder(sequence.spec.session, ids);
   remote.nodes.resize(links_.size());

@@ -66,6 +66,7 @@ struct Sequence {
   RemoteState remote;
   SequenceReads reads;
   SequencePromotion promotion;
+  std::vector<int64_t> reads_by_node;  // cold rows read, by node index
 
   void NotePeak(const T0Lines& lines) {
     const auto sets = static_cast<uint64_t>(table.resident_sets());

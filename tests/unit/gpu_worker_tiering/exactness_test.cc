@@ -19,6 +19,7 @@ struct Case {
   bool map;
   bool spread;
   bool prompt_in_t0;
+  const char* device = "cpu";
 };
 
 class ExactnessTest : public testing::TestWithParam<Case> {
@@ -52,7 +53,8 @@ class ExactnessTest : public testing::TestWithParam<Case> {
   }
 
   ThreadPool pool_{1};
-  std::unique_ptr<Device> device_ = OpenDevice("cpu", pool_).value();
+  std::unique_ptr<Device> device_ =
+      OpenDevice(GetParam().device, pool_).value();
   std::unique_ptr<Stream> stream_ = device_->NewStream();
   const KvGeometry geometry_ = TestGeometry();
 };
@@ -102,23 +104,21 @@ TEST_P(ExactnessTest, TiersChangeNoBitOfOutputsAndScores) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, ExactnessTest,
-                         testing::Values(Case{64, 1, false, false, true},
-                                         Case{16, 1, false, false, true},
-                                         Case{1, 1, false, false, true},
-                                         Case{16, 2, false, true, false},
-                                         Case{1, 2, false, true, false},
-                                         Case{64, 1, true, false, false},
-                                         Case{1, 1, true, false, true},
-                                         Case{16, 2, true, true, false}),
-                         [](const testing::TestParamInfo<Case>& given) {
-                           const Case& c = given.param;
-                           return "Granularity" +
-                                  std::to_string(c.granularity) +
-                                  (c.map ? "Mapped" : "Fetched") +
-                                  (c.spread ? "Spread" : "") +
-                                  (c.prompt_in_t0 ? "" : "PromptAnywhere");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Tiers, ExactnessTest,
+    testing::Values(
+        Case{64, 1, false, false, true}, Case{16, 1, false, false, true},
+        Case{1, 1, false, false, true}, Case{16, 2, false, true, false},
+        Case{1, 2, false, true, false}, Case{64, 1, true, false, false},
+        Case{1, 1, true, false, true}, Case{16, 2, true, true, false},
+        Case{16, 1, false, false, true, "fake"},
+        Case{64, 1, true, false, false, "fake"}),
+    [](const testing::TestParamInfo<Case>& given) {
+      const Case& c = given.param;
+      return "Granularity" + std::to_string(c.granularity) +
+             (c.map ? "Mapped" : "Fetched") + (c.spread ? "Spread" : "") +
+             (c.prompt_in_t0 ? "" : "PromptAnywhere") + "On" + c.device;
+    });
 
 }  // namespace
 }  // namespace farkv

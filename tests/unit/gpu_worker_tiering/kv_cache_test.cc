@@ -1,0 +1,406 @@
+// The cache without nodes, and what a node's faults do to it.
+#include "gpu_worker/tiering/kv_cache.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "absl/time/clock.h"
+#include "common/base/thread_pool.h"
+#include "gtest/gtest.h"
+#include "harness.h"
+#include "test_node.h"
+
+namespace farkv {
+namespace {
+
+constexpr absl::Duration kLong = absl::Seconds(20);
+
+class KvCacheTest : public testing::Test {
+ protected:
+  static TieringOptions Options() {
+    TieringOptions options;
+    options.granularity = 16;
+    options.t0_bytes = uint64_t{1} << 20;
+    options.heartbeat = absl::Milliseconds(50);
+    options.rpc_timeout = absl::Seconds(5);
+    return options;
+  }
+
+  // A cache over `nodes`; none: the full cache.
+  std::unique_ptr<KvCache> Make(TieringOptions options,
+                                std::vector<TestNode*> nodes) {
+    options.memory_nodes.clear();
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      options.memory_nodes.push_back(std::to_string(i));
+    }
+    return KvCache::CreateWith(options, geometry_, kQueryHeads, *device_,
+                               AccessTo(network_, std::move(nodes)))
+        .value();
+  }
+
+  // A sequence of `tokens` with cold rows, all stores done.
+  SequenceId MakeCold(KvCache& cache, Harness& harness, int tokens,
+                      const char* name = "request") {
+    const SequenceId id =
+        cache.Open(TestSpec(16, 20, tokens + 100, name)).value();
+    EXPECT_TRUE(harness.Step(id, 20).ok());
+    while (cache.num_tokens(id) < tokens) {
+      EXPECT_TRUE(harness.Step(id, 1).ok());
+      EXPECT_TRUE(cache.Drain(kLong).ok());
+    }
+    EXPECT_GT(cache.Stats(id).t1_tokens, 0);
+    return id;
+  }
+
+  ThreadPool pool_{1};
+  std::unique_ptr<Device> device_ = OpenDevice("cpu", pool_).value();
+  std::unique_ptr<Stream> stream_ = device_->NewStream();
+  const KvGeometry geometry_ = TestGeometry();
+  LoopbackNetwork network_{LoopbackNetwork::Drive::kThread};
+};
+
+TEST_F(KvCacheTest, DiscardLeavesNoTrace) {
+  auto cache = Make(Options(), {});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId id = cache->Open(TestSpec(16, 20, 200)).value();
+  ASSERT_TRUE(harness.Step(id, 70).ok());
+  const auto scores = cache->Scores(id);
+  const uint64_t used = cache->t0_usage().used_bytes;
+
+  const StepRows rows[] = {{id, 60}};
+  ASSERT_TRUE(cache->Begin(rows, *stream_).ok());
+  const LayerView view = cache->PrepareLayer(0).value();
+  view.sequences[0].scores[3] += 12345;
+  cache->Discard();
+
+  EXPECT_EQ(cache->num_tokens(id), 70);
+  EXPECT_EQ(cache->Scores(id), scores);
+  EXPECT_EQ(cache->t0_usage().used_bytes, used);
+  EXPECT_EQ(cache->TierMap(id).size(), 2u);
+}
+
+TEST_F(KvCacheTest, AStepAfterADiscardHasTheSameBits) {
+  auto cache = Make(Options(), {});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId id = cache->Open(TestSpec(16, 20, 200)).value();
+  auto other = Make(Options(), {});
+  Harness plain(*other, *stream_, geometry_);
+  const SequenceId other_id = other->Open(TestSpec(16, 20, 200)).value();
+  for (int i = 0; i < 100; ++i) {
+    const StepRows rows[] = {{id, 33}};
+    ASSERT_TRUE(cache->Begin(rows, *stream_).ok());
+    cache->Discard();
+    ASSERT_TRUE(harness.Step(id, 1).ok());
+    ASSERT_TRUE(plain.Step(other_id, 1).ok());
+  }
+
+  EXPECT_EQ(harness.outputs(), plain.outputs());
+  EXPECT_EQ(cache->Scores(id), other->Scores(other_id));
+}
+
+TEST_F(KvCacheTest, ASequenceThatCanNeverFitIsRefusedForGood) {
+  auto cache = Make(Options(), {});
+
+  const auto id = cache->Open(TestSpec(16, 20, 1000000));
+
+  EXPECT_EQ(id.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(id.status().message().find("1000000 tokens"),
+            absl::string_view::npos);
+}
+
+TEST_F(KvCacheTest, ASequenceWaitsForRoomUntilAnotherCloses) {
+  TieringOptions options = Options();
+  options.t0_bytes = 10 * 3 * geometry_.BlockBytes(16);
+  auto cache = Make(options, {});
+  const SequenceId first = cache->Open(TestSpec(16, 20, 100)).value();
+
+  EXPECT_EQ(cache->Open(TestSpec(16, 20, 100)).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  cache->Close(first);
+  EXPECT_TRUE(cache->Open(TestSpec(16, 20, 100)).ok());
+}
+
+TEST_F(KvCacheTest, WrongCallsAreRefusedWithoutHarm) {
+  auto cache = Make(Options(), {});
+  const SequenceId id = cache->Open(TestSpec(16, 20, 100)).value();
+  const StepRows unknown[] = {{SequenceId{99}, 1}};
+  const StepRows too_many[] = {{id, 101}};
+  const StepRows twice[] = {{id, 1}, {id, 1}};
+
+  EXPECT_EQ(cache->Begin(unknown, *stream_).code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(cache->Begin(too_many, *stream_).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(cache->Begin(twice, *stream_).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(cache->PrepareLayer(0).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(cache->Commit().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(cache->num_tokens(id), 0);
+}
+
+TEST_F(KvCacheTest, ANodeThatCannotBeReachedIsNamed) {
+  TieringOptions options = Options();
+  options.memory_nodes = {"7"};
+
+  const auto cache = KvCache::CreateWith(options, geometry_, kQueryHeads,
+                                         *device_, AccessTo(network_, {}));
+
+  EXPECT_EQ(cache.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(cache.status().message().find("7"), absl::string_view::npos);
+}
+
+TEST_F(KvCacheTest, ANodeWithOtherPagesIsRefused) {
+  KvGeometry other = geometry_;
+  other.head_dim = 64;
+  TestNode node(network_, other, "node", 64);
+  TieringOptions options = Options();
+  options.memory_nodes = {"0"};
+
+  const auto cache = KvCache::CreateWith(options, geometry_, kQueryHeads,
+                                         *device_, AccessTo(network_, {&node}));
+
+  EXPECT_EQ(cache.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(cache.status().message().find("page stride"),
+            absl::string_view::npos);
+}
+
+TEST_F(KvCacheTest, RefusedStoresAreTriedAgainAndDropsAreDeferred) {
+  TestNode node(network_, geometry_, "node");
+  auto cache = Make(Options(), {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId id = cache->Open(TestSpec(16, 20, 300)).value();
+  node.RefuseStores(3);
+  ASSERT_TRUE(harness.Step(id, 20).ok());
+  for (int i = 20; i < 200; ++i) ASSERT_TRUE(harness.Step(id, 1).ok());
+
+  EXPECT_TRUE(cache->Drain(kLong).ok());
+
+  const SequenceTierStats stats = cache->Stats(id);
+  EXPECT_EQ(stats.stored_pages, 3);
+  EXPECT_EQ(node.stored_pages(), 9);
+  EXPECT_GT(stats.deferred_drops, 0);
+  EXPECT_GT(stats.t1_tokens, 0);  // dropped once they were stored
+}
+
+TEST_F(KvCacheTest, AFullNodeOnlyMeansThatMoreStaysInT0) {
+  TestNode node(network_, geometry_, "node", 3);
+  auto cache = Make(Options(), {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId id = cache->Open(TestSpec(16, 20, 300)).value();
+  ASSERT_TRUE(harness.Step(id, 20).ok());
+
+  for (int i = 20; i < 200; ++i) ASSERT_TRUE(harness.Step(id, 1).ok());
+
+  EXPECT_EQ(cache->Drain(absl::Milliseconds(50)).code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(cache->Stats(id).t0_tokens, 200);
+}
+
+TEST_F(KvCacheTest, AFullNodeIsPassedOverForAnother) {
+  TestNode small(network_, geometry_, "small", 3);
+  TestNode large(network_, geometry_, "large");
+  auto cache = Make(Options(), {&small, &large});
+  Harness harness(*cache, *stream_, geometry_);
+
+  for (int i = 0; i < 4; ++i) MakeCold(*cache, harness, 150);
+
+  EXPECT_EQ(large.stored_pages() + small.stored_pages(), 4 * 2 * 3);
+}
+
+TEST_F(KvCacheTest, ADamagedReplyIsFetchedAgain) {
+  TestNode node(network_, geometry_, "node");
+  auto cache = Make(Options(), {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId id = MakeCold(*cache, harness, 150);
+  ASSERT_TRUE(harness.Step(id, 1).ok());
+
+  node.DamageFetches(1);
+
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(harness.Step(id, 1).ok());
+}
+
+TEST_F(KvCacheTest, RowsThatStayDamagedFailTheStepAndNameThePlace) {
+  TestNode node(network_, geometry_, "node");
+  auto cache = Make(Options(), {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId id = MakeCold(*cache, harness, 150);
+  const int64_t tokens = cache->num_tokens(id);
+  node.DamageFetches(1000000);
+  // The rows fetched ahead may have come before the damage.
+  absl::Status status;
+  for (int i = 0; i < 2 && status.ok(); ++i) status = harness.Step(id, 1);
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find("node node, layer"), absl::string_view::npos)
+      << status;
+  EXPECT_NE(status.message().find("CRC32C"), absl::string_view::npos);
+  EXPECT_EQ(cache->failed_sequences(), std::vector<SequenceId>{id});
+  node.DamageFetches(0);
+  EXPECT_TRUE(harness.Step(id, 1).ok());
+  EXPECT_LE(cache->num_tokens(id), tokens + 2);
+}
+
+class MappedKvCacheTest : public KvCacheTest {
+ protected:
+  MappedKvCacheTest() {
+    char name[] = "/tmp/farkv-map-XXXXXX";
+    map_dir_ = mkdtemp(name);
+    node_ =
+        std::make_unique<TestNode>(network_, geometry_, "node", 4096, map_dir_);
+    TieringOptions options = Options();
+    options.map_dir = map_dir_;
+    cache_ = Make(options, {node_.get()});
+  }
+  ~MappedKvCacheTest() override {
+    cache_ = nullptr;
+    node_ = nullptr;
+    rmdir(map_dir_.c_str());
+  }
+
+  std::string map_dir_;
+  std::unique_ptr<TestNode> node_;
+  std::unique_ptr<KvCache> cache_;
+};
+
+TEST_F(MappedKvCacheTest, APageGivenAwayDuringAStepDiscardsTheStep) {
+  Harness harness(*cache_, *stream_, geometry_);
+  const SequenceId id = MakeCold(*cache_, harness, 150);
+  ASSERT_TRUE(harness.Step(id, 1).ok());
+  ASSERT_EQ(cache_->Stats(id).cold_mode, "map");
+  const int64_t tokens = cache_->num_tokens(id);
+  const StepRows rows[] = {{id, 1}};
+  ASSERT_TRUE(cache_->Begin(rows, *stream_).ok());
+  for (int layer = 0; layer < 3; ++layer) {
+    ASSERT_TRUE(cache_->PrepareLayer(layer).ok());
+  }
+
+  for (int page = 0; page < 2; ++page) node_->GiveAway(1, page);
+
+  EXPECT_EQ(cache_->Commit().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(cache_->num_tokens(id), tokens);
+  const absl::Status again = harness.Step(id, 1);
+  EXPECT_EQ(again.code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(again.message().find("generation"), absl::string_view::npos);
+}
+
+TEST_F(MappedKvCacheTest, ADamagedRowIsNoticedAtItsFirstUse) {
+  Harness harness(*cache_, *stream_, geometry_);
+  const SequenceId id = cache_->Open(TestSpec(16, 20, 300)).value();
+  ASSERT_TRUE(harness.Step(id, 20).ok());
+  while (cache_->Stats(id).stored_pages < 1) {
+    ASSERT_TRUE(harness.Step(id, 1).ok());
+    ASSERT_TRUE(cache_->Drain(kLong).ok());
+  }
+  node_->DamageRow(2, 0, 1, 40);
+
+  absl::Status status;
+  while (status.ok() && cache_->num_tokens(id) < 300) {
+    status = harness.Step(id, 1);
+  }
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(cache_->failed_sequences(), std::vector<SequenceId>{id});
+}
+
+TEST_F(KvCacheTest, ALostNodeFailsOnlyWhatIsColdOnIt) {
+  auto node = std::make_unique<TestNode>(network_, geometry_, "node");
+  TieringOptions options = Options();
+  options.fetch_timeout = absl::Milliseconds(500);
+  auto cache = Make(options, {node.get()});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId cold = MakeCold(*cache, harness, 150);
+  const SequenceId warm = cache->Open(TestSpec(16, 20, 100)).value();
+  ASSERT_TRUE(harness.Step(warm, 20).ok());
+
+  network_.SetFrozen(node->port(), true);
+
+  absl::Status status;
+  for (int i = 0; i < 3 && status.ok(); ++i) status = harness.Step(cold, 1);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(harness.Step(warm, 1).ok());
+  EXPECT_FALSE(cache->Peers()[0].healthy);
+  network_.SetFrozen(node->port(), false);
+  cache = nullptr;
+}
+
+TEST_F(KvCacheTest, AfterARestartWholePagesAreStoredAgain) {
+  TestNode node(network_, geometry_, "node");
+  TieringOptions options = Options();
+  options.lease = absl::Seconds(1);
+  auto cache = Make(options, {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  SequenceSpec spec = TestSpec(16, 200, 300);  // the prompt stays in T0
+  const SequenceId id = cache->Open(spec).value();
+  ASSERT_TRUE(harness.Step(id, 200).ok());
+  ASSERT_TRUE(cache->Drain(kLong).ok());
+  ASSERT_EQ(cache->Stats(id).stored_pages, 3);
+
+  node.Restart();
+
+  const absl::Time end = absl::Now() + kLong;
+  while (cache->Stats(id).stored_pages < 6 && absl::Now() < end) {
+    cache->Drain(absl::Milliseconds(200)).IgnoreError();
+  }
+  EXPECT_GE(cache->Stats(id).stored_pages, 6);
+  EXPECT_EQ(node.stored_pages(), 3 * 3);
+}
+
+TEST_F(KvCacheTest, ClosingGivesEverythingBack) {
+  TestNode node(network_, geometry_, "node");
+  auto cache = Make(Options(), {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId id = MakeCold(*cache, harness, 150);
+
+  cache->Close(id);
+
+  EXPECT_EQ(cache->t0_usage().used_bytes, 0u);
+  EXPECT_TRUE(cache->Drain(kLong).ok());
+  EXPECT_EQ(node.used_pages(), 0);
+  EXPECT_EQ(node.sessions(), 0);
+}
+
+TEST_F(KvCacheTest, AParkedSequenceRunsAgainWithTheSameBits) {
+  TestNode node(network_, geometry_, "node");
+  auto cache = Make(Options(), {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  auto full = Make(Options(), {});
+  Harness plain(*full, *stream_, geometry_);
+  const SequenceId id = cache->Open(TestSpec(16, 20, 300)).value();
+  const SequenceId full_id = full->Open(TestSpec(16, 20, 300)).value();
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(harness.Step(id, 1).ok());
+    ASSERT_TRUE(plain.Step(full_id, 1).ok());
+    if (i % 70 != 69) continue;
+    ASSERT_TRUE(cache->Drain(kLong).ok());
+    cache->Park(id);
+    EXPECT_LT(cache->Stats(id).t0_tokens, kPageTokens);
+  }
+
+  EXPECT_EQ(harness.outputs(), plain.outputs());
+  EXPECT_EQ(cache->Scores(id), full->Scores(full_id));
+}
+
+TEST_F(KvCacheTest, ScarceT0IsFilledByWholeBatches) {
+  TestNode node(network_, geometry_, "node");
+  TieringOptions options = Options();
+  const int64_t share = 20 + 4 + 32 + (400 - 56) * 3 / 10 + 64 + 32;
+  options.t0_bytes = static_cast<uint64_t>(2 * (share / 16 + 5) + 2) * 3 *
+                     geometry_.BlockBytes(16);
+  auto cache = Make(options, {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId a = cache->Open(TestSpec(16, 20, 400, "a")).value();
+  const SequenceId b = cache->Open(TestSpec(16, 20, 400, "b")).value();
+  ASSERT_TRUE(harness.Step({{a, 20}, {b, 20}}).ok());
+
+  for (int i = 20; i < 400; ++i) {
+    const absl::Status status = harness.Step({{a, 1}, {b, 1}});
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  EXPECT_LE(cache->t0_usage().used_bytes, options.t0_bytes);
+  EXPECT_GT(cache->Stats(a).t1_tokens, 100);
+}
+
+}  // namespace
+}  // namespace farkv
