@@ -74,8 +74,8 @@ endfunction()
 # program, registered with ctest under NAME with LABELS: its kind (unit,
 # conformance, model, golden, integration, faults, bench, fuzz), and any of
 # cpu, cuda, ucx, tsan. The ones labelled tsan run under ThreadSanitizer; unit,
-# conformance and model run under AddressSanitizer. A test that starts
-# processes or measures runs alone.
+# conformance and model run under AddressSanitizer, unless they are labelled
+# bench too. A test that starts processes or measures runs alone.
 function(farkv_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
   farkv_skip_missing()
@@ -87,7 +87,11 @@ function(farkv_test name)
     GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  foreach(label IN LISTS ARG_LABELS)
+  set(sets ${ARG_LABELS})
+  if("bench" IN_LIST ARG_LABELS)
+    set(sets "")
+  endif()
+  foreach(label IN LISTS sets)
     if(label MATCHES "^(unit|conformance|model)$")
       add_dependencies(farkv_tests_asan ${name})
     endif()

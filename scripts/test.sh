@@ -46,7 +46,7 @@ mkdir -p build
 
 if [ "$mode" = --fast ]; then
   build release farkv_tests_fast
-  run release -L '^(unit|conformance)$'
+  run release -L '^(unit|conformance)$' -LE '^bench$'
   exit 0
 fi
 
@@ -54,8 +54,8 @@ build release all
 run release
 if [ "$mode" = --all ]; then
   build asan farkv_tests_asan
-  run asan -L '^(unit|conformance|model)$'
+  run asan -L '^(unit|conformance|model)$' -LE '^bench$'
   build tsan farkv_tests_tsan
-  run tsan -L '^tsan$'
+  run tsan -L '^tsan$' -LE '^bench$'
 fi
 echo "== all done"
