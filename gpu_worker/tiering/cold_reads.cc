@@ -19,7 +19,7 @@ constexpr uint64_t kRequestBytes = uint64_t{8} << 20;
 std::string Where(const Sequence& sequence, const NodeLink& link, int layer,
                   int32_t page_index) {
   return absl::StrCat("sequence ", sequence.spec.request_id, ", node ",
-                      link.id(), ", layer ", layer, ", page ", page_index);
+                      link.node_id(), ", layer ", layer, ", page ", page_index);
 }
 
 void CountRows(Sequence& sequence, int node, int64_t rows) {

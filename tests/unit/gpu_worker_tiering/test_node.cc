@@ -225,7 +225,9 @@ std::vector<std::byte> TestNode::Fetch(const Message& message) {
   std::vector<FetchReplyItem> replies;
   std::vector<std::byte> rows;
   absl::MutexLock lock(&mutex_);
-  Session& session = sessions_[message.header.session];
+  const auto found = sessions_.find(message.header.session);
+  const Session none;
+  const Session& session = found == sessions_.end() ? none : found->second;
   const size_t header_bytes = PageLayout::T1(geometry_).header_bytes;
   const size_t bytes = geometry_.VectorBytes();
   const auto heads = static_cast<size_t>(geometry_.num_kv_heads);
