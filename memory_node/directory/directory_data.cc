@@ -138,8 +138,13 @@ absl::Status Directory::FinishStore(StoreTicket ticket,
   const auto found = session->pages.find(ticket.page);
   if (found == session->pages.end()) return NoSuchPage(ticket.page);
   PageEntry& entry = found->second;
-  FARKV_RETURN_IF_ERROR(CheckGeneration(ticket.page, ticket.pin.generation(),
-                                        entry.handle.generation));
+  if (entry.handle != ticket.pin.handle()) {
+    return WithReason(
+        absl::FailedPreconditionError(absl::StrCat(
+            "layer ", ticket.page.layer, ", page ", ticket.page.page_index,
+            " was freed and reserved again meanwhile")),
+        ErrorReason::kStaleGeneration);
+  }
   entry.storing = false;
   if (rows.empty() || entry.stored) return absl::OkStatus();
   entry.stored = true;

@@ -72,7 +72,7 @@ class PagePin {
   ~PagePin();
 
   std::byte* data() const { return handle_.data; }
-  Generation generation() const { return handle_.generation; }
+  const PageHandle& handle() const { return handle_; }
 
  private:
   friend class PagePool;

@@ -1,0 +1,5 @@
+farkv_test(directory_test
+  SRCS directory_data_test.cc directory_plan_test.cc directory_test.cc
+       lease_sweeper_test.cc
+  DEPS farkv_memory_node_directory
+  LABELS unit cpu tsan)

@@ -1,0 +1,237 @@
+// Sessions, leases, tokens.
+#include "memory_node/directory/directory.h"
+
+#include "tests/unit/memory_node/directory_fixture.h"
+
+namespace farkv {
+namespace {
+
+using ::testing::HasSubstr;
+
+class DirectoryTest : public DirectoryFixture {};
+
+TEST_F(DirectoryTest, AGrantCarriesEpochStrideTokenAndTheLeaseAskedFor) {
+  const auto grant = directory_.Open(OpenCall());
+
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(grant->epoch, Epoch{77});
+  EXPECT_EQ(grant->lease, absl::Seconds(5));
+  EXPECT_EQ(grant->page_stride, PageLayout::T1(kSmallGeometry).stride);
+  EXPECT_EQ(grant->token.size(), 16u);
+  EXPECT_EQ(grant->handshake.kernel_target, "TEST+none");
+}
+
+TEST_F(DirectoryTest, ALeaseIsCappedByTheNode) {
+  OpenSessionCall call = OpenCall();
+  call.lease = absl::Hours(1);
+
+  EXPECT_EQ(directory_.Open(call).value().lease, absl::Seconds(10));
+  const auto renewed =
+      directory_.Renew(Epoch{77}, std::vector{TestSession(1)}, absl::Hours(1));
+  EXPECT_EQ(renewed.value().renewals[0].lease, absl::Seconds(10));
+}
+
+TEST_F(DirectoryTest, AnotherProtocolVersionIsRefusedNamingBoth) {
+  OpenSessionCall call = OpenCall();
+  call.handshake.protocol_version = 9;
+
+  const absl::Status status = directory_.Open(call).status();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kProtocolMismatch);
+  EXPECT_THAT(status.ToString(),
+              HasSubstr("is 1 on the node and 9 on the worker"));
+}
+
+TEST_F(DirectoryTest, AnotherKernelTargetIsRefusedUnderBitwiseOnly) {
+  OpenSessionCall call = OpenCall();
+  call.handshake.kernel_target = "OTHER";
+
+  EXPECT_EQ(ReasonOf(directory_.Open(call).status()),
+            ErrorReason::kKernelTargetMismatch);
+  call.bitwise = false;
+  EXPECT_TRUE(directory_.Open(call).ok());
+}
+
+TEST_F(DirectoryTest, ABadGeometryIsRefused) {
+  OpenSessionCall call = OpenCall();
+  call.geometry.head_dim = 17;
+
+  EXPECT_EQ(ReasonOf(directory_.Open(call).status()),
+            ErrorReason::kInvalidField);
+}
+
+TEST_F(DirectoryTest, OpeningAgainReturnsTheRunningSessionWithANewToken) {
+  const SessionGrant first = Open();
+  directory_.Apply(Plan(1, {{0, 0}})).value();
+
+  const SessionGrant second = Open();
+
+  EXPECT_NE(second.token, first.token);
+  EXPECT_EQ(directory_.Describe(TestSession(1)).value().pages, 1u);
+  EXPECT_FALSE(directory_.RedeemToken(first.token).ok());
+  EXPECT_TRUE(directory_.RedeemToken(second.token).ok());
+}
+
+TEST_F(DirectoryTest, OpeningAgainWithAnotherGeometryIsRefused) {
+  Open();
+  OpenSessionCall call = OpenCall();
+  call.geometry.num_layers = 4;
+
+  const absl::Status status = directory_.Open(call).status();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kGeometryMismatch);
+}
+
+TEST_F(DirectoryTest, AnotherTenantCannotTakeASessionOver) {
+  Open();
+  OpenSessionCall call = OpenCall();
+  call.tenant = "other";
+
+  EXPECT_EQ(directory_.Open(call).status().code(),
+            absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(DirectoryTest, TheNumberOfSessionsIsBounded) {
+  DirectoryOptions options = Options();
+  options.max_sessions = 1;
+  Directory directory(options, pool_, clock_);
+  ASSERT_TRUE(directory.Open(OpenCall(1)).ok());
+
+  const absl::Status status = directory.Open(OpenCall(2)).status();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(RetryAfterOf(status).has_value());
+}
+
+TEST_F(DirectoryTest, ATokenOpensOneDataPlaneConnection) {
+  const SessionGrant grant = Open();
+
+  EXPECT_EQ(directory_.RedeemToken(grant.token).value(), "tenant");
+  EXPECT_EQ(directory_.RedeemToken(grant.token).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(directory_.RedeemToken("").status().code(),
+            absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(DirectoryTest, TheMapSocketAsksForTheSessionsOwnToken) {
+  const SessionGrant one = Open(1);
+  const SessionGrant two = Open(2);
+
+  EXPECT_EQ(directory_.CheckToken(TestSession(1), one.token).value(), "tenant");
+  EXPECT_FALSE(directory_.CheckToken(TestSession(1), two.token).ok());
+  clock_.Advance(absl::Seconds(5));
+  EXPECT_FALSE(directory_.CheckToken(TestSession(1), one.token).ok());
+}
+
+TEST_F(DirectoryTest, ARenewalMovesTheEndOfALease) {
+  Open();
+  clock_.Advance(absl::Seconds(4));
+  const auto renewed = directory_.Renew(
+      Epoch{77}, std::vector{TestSession(1), TestSession(9)}, absl::Seconds(5));
+  clock_.Advance(absl::Seconds(4));
+
+  ASSERT_TRUE(renewed.ok()) << renewed.status();
+  EXPECT_TRUE(renewed->renewals[0].status.ok());
+  EXPECT_EQ(ReasonOf(renewed->renewals[1].status), ErrorReason::kNotFound);
+  EXPECT_TRUE(directory_.CheckCaller(Caller()).ok());
+}
+
+TEST_F(DirectoryTest, ALeaseIsOverAtItsEndWithoutAnySweep) {
+  Open();
+  clock_.Advance(absl::Seconds(5));
+
+  EXPECT_EQ(ReasonOf(directory_.CheckCaller(Caller()).status()),
+            ErrorReason::kLeaseExpired);
+  const auto renewed = directory_.Renew(Epoch{77}, std::vector{TestSession(1)},
+                                        absl::Seconds(5));
+  EXPECT_EQ(ReasonOf(renewed.value().renewals[0].status),
+            ErrorReason::kLeaseExpired);
+  EXPECT_EQ(ReasonOf(directory_.Apply(Plan(1, {{0, 0}})).status()),
+            ErrorReason::kLeaseExpired);
+}
+
+TEST_F(DirectoryTest, PagesOfAnExpiredSessionAreFreeAfterOneMoreLease) {
+  Open(1);
+  directory_.Apply(Plan(1, {{0, 0}, {1, 0}})).value();
+  Open(2);
+  clock_.Advance(absl::Seconds(4));
+  directory_.Renew(Epoch{77}, std::vector{TestSession(2)}, absl::Seconds(9))
+      .value();
+  clock_.Advance(absl::Seconds(1));
+
+  const Directory::SweepResult swept = directory_.Sweep();
+
+  ASSERT_EQ(swept.revoked.size(), 1u);
+  EXPECT_EQ(swept.revoked[0].id, TestSession(1));
+  EXPECT_EQ(swept.next, clock_.Now() + absl::Seconds(5));
+  EXPECT_EQ(pool_.stats().quarantined_pages, 2u);
+  clock_.Advance(absl::Seconds(5));
+  EXPECT_TRUE(directory_.Sweep().revoked.empty());
+  EXPECT_EQ(pool_.stats().quarantined_pages, 0u);
+  EXPECT_EQ(pool_.stats().used_pages, 0u);
+}
+
+TEST_F(DirectoryTest, ClosingFreesPagesAtOnceAndIsIdempotent) {
+  Open();
+  directory_.Apply(Plan(1, {{0, 0}, {1, 0}})).value();
+
+  EXPECT_EQ(directory_.Close(TestSession(1), Epoch{77}).value(), 2u);
+  EXPECT_EQ(directory_.Close(TestSession(1), Epoch{77}).value(), 0u);
+
+  EXPECT_EQ(pool_.stats().used_pages + pool_.stats().quarantined_pages, 0u);
+  EXPECT_EQ(directory_.stats().sessions, 0u);
+}
+
+TEST_F(DirectoryTest, AnotherEpochIsRefusedEverywhere) {
+  Open();
+  TierPlanCall plan = Plan(1, {{0, 0}});
+  plan.epoch = Epoch{76};
+  DataCaller caller = Caller();
+  caller.epoch = Epoch{76};
+
+  EXPECT_EQ(ReasonOf(directory_.Apply(plan).status()),
+            ErrorReason::kStaleEpoch);
+  EXPECT_EQ(ReasonOf(directory_.Close(TestSession(1), Epoch{76}).status()),
+            ErrorReason::kStaleEpoch);
+  EXPECT_EQ(
+      ReasonOf(directory_.Renew(Epoch{76}, {}, absl::Seconds(1)).status()),
+      ErrorReason::kStaleEpoch);
+  EXPECT_EQ(ReasonOf(directory_.CheckCaller(caller).status()),
+            ErrorReason::kStaleEpoch);
+}
+
+TEST_F(DirectoryTest, ADrainingNodeTakesNothingNewAndFinishesTheRest) {
+  Open(1);
+  directory_.Apply(Plan(1, {{0, 0}})).value();
+  directory_.SetDraining(true);
+
+  EXPECT_EQ(ReasonOf(directory_.Open(OpenCall(2)).status()),
+            ErrorReason::kDraining);
+  EXPECT_EQ(ReasonOf(directory_.Apply(Plan(2, {{1, 0}})).status()),
+            ErrorReason::kDraining);
+  EXPECT_TRUE(directory_.Apply(Plan(2, {}, {{0, 0}})).ok());
+  EXPECT_FALSE(directory_.WaitUntilEmpty(absl::ZeroDuration()));
+  ASSERT_TRUE(directory_.Close(TestSession(1), Epoch{77}).ok());
+  EXPECT_TRUE(directory_.WaitUntilEmpty(absl::ZeroDuration()));
+  directory_.SetDraining(false);
+  EXPECT_TRUE(directory_.Open(OpenCall(2)).ok());
+}
+
+TEST_F(DirectoryTest, SessionsAreListedInPages) {
+  for (int number : {3, 1, 2}) Open(static_cast<uint8_t>(number));
+
+  const auto first = directory_.List(SessionId(), 2);
+  const auto rest = directory_.List(first.back().id, 2);
+
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(first[0].id, TestSession(1));
+  EXPECT_EQ(first[1].id, TestSession(2));
+  ASSERT_EQ(rest.size(), 1u);
+  EXPECT_EQ(rest[0].id, TestSession(3));
+  EXPECT_EQ(rest[0].lease_remaining, absl::Seconds(5));
+}
+
+}  // namespace
+}  // namespace farkv
