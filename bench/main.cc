@@ -13,8 +13,8 @@ namespace farkv::bench {
 namespace {
 
 constexpr void (*kSubcommands[])(CLI::App&, Run&) = {
-    RegisterAttention,
-    RegisterMatMul,
+    RegisterAttention, RegisterDecode,   RegisterExactness,
+    RegisterMatMul,    RegisterReasoner,
 };
 
 int Main(int argc, char** argv) {

@@ -16,7 +16,10 @@ namespace farkv::bench {
 using Run = std::function<absl::Status()>;
 
 void RegisterAttention(CLI::App& app, Run& chosen);
+void RegisterDecode(CLI::App& app, Run& chosen);
+void RegisterExactness(CLI::App& app, Run& chosen);
 void RegisterMatMul(CLI::App& app, Run& chosen);
+void RegisterReasoner(CLI::App& app, Run& chosen);
 
 }  // namespace farkv::bench
 

@@ -1,0 +1,107 @@
+#include "bench/engine_run.h"
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+
+namespace farkv::bench {
+namespace {
+
+// Filled in by the engine's thread, read after the ends have been taken.
+class Recorder {
+ public:
+  explicit Recorder(bool keep_logits) : keep_logits_(keep_logits) {}
+
+  void operator()(const std::string& request_id, std::span<const float> row) {
+    const double seconds = absl::ToDoubleSeconds(absl::Now() - start_);
+    absl::MutexLock lock(&mutex_);
+    RequestRun& run = runs_[request_id];
+    run.token_seconds.push_back(seconds);
+    if (keep_logits_)
+      run.logits.insert(run.logits.end(), row.begin(), row.end());
+  }
+
+  RequestRun Take(const std::string& request_id) {
+    absl::MutexLock lock(&mutex_);
+    return std::move(runs_[request_id]);
+  }
+
+ private:
+  const bool keep_logits_;
+  const absl::Time start_ = absl::Now();
+  absl::Mutex mutex_;
+  std::map<std::string, RequestRun> runs_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<RequestRun>> RunRequests(
+    EngineOptions options, const std::vector<GenerationRequest>& requests,
+    bool keep_logits) {
+  Recorder recorder(keep_logits);
+  options.logit_sink = [&recorder](const std::string& request_id, int64_t,
+                                   std::span<const float> row) {
+    recorder(request_id, row);
+  };
+  FARKV_ASSIGN_OR_RETURN(auto engine, Engine::Create(std::move(options)));
+  std::vector<std::shared_ptr<GenerationStream>> streams;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    GenerationRequest request = requests[i];
+    request.request_id = absl::StrCat("bench-", i);
+    FARKV_ASSIGN_OR_RETURN(auto stream, engine->Submit(std::move(request)));
+    streams.push_back(std::move(stream));
+  }
+  std::vector<RequestRun> runs;
+  for (const auto& stream : streams) {
+    std::vector<int32_t> tokens;
+    GenerationEvent event;
+    while (!event.end) {
+      event = stream->WaitAndTake();
+      tokens.insert(tokens.end(), event.tokens.begin(), event.tokens.end());
+    }
+    if (event.end->reason == FinishReason::kError) return event.end->error;
+    RequestRun run = recorder.Take(stream->request_id());
+    run.tokens = std::move(tokens);
+    run.end = *std::move(event.end);
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+std::vector<int32_t> RandomTokens(uint64_t seed, uint64_t stream,
+                                  int64_t length, int32_t vocab) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < length; ++i) {
+    const uint64_t draw = CounterDraw(seed, {stream, static_cast<uint64_t>(i)});
+    tokens.push_back(static_cast<int32_t>(draw % static_cast<uint64_t>(vocab)));
+  }
+  return tokens;
+}
+
+void UseCluster(const NodeCluster& cluster, ColdMode mode,
+                EngineOptions& options) {
+  options.tiering.memory_nodes = cluster.Addresses();
+  options.tiering.cold = mode;
+  if (mode != ColdMode::kPrefetch) {
+    options.tiering.map_dir = cluster.map_dir();
+  }
+}
+
+const char* ColdModeName(ColdMode mode) {
+  switch (mode) {
+    case ColdMode::kAuto:
+      return "auto";
+    case ColdMode::kMap:
+      return "map";
+    case ColdMode::kPrefetch:
+      return "prefetch";
+    case ColdMode::kPushdown:
+      return "pushdown";
+  }
+  return "unknown";
+}
+
+}  // namespace farkv::bench

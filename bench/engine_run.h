@@ -1,0 +1,42 @@
+// Runs requests on an engine inside this process and keeps what they did:
+// every row of logits, when each token came, the tier figures.
+#ifndef FARKV_BENCH_ENGINE_RUN_H_
+#define FARKV_BENCH_ENGINE_RUN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/node_cluster.h"
+#include "gpu_worker/engine/engine.h"
+
+namespace farkv::bench {
+
+struct RequestRun {
+  std::vector<int32_t> tokens;
+  // [tokens][vocab], empty unless logits were kept.
+  std::vector<float> logits;
+  std::vector<double> token_seconds;  // since the run began, one per token
+  GenerationEnd end;
+};
+
+// Submits all `requests` at once to a fresh engine and waits for their ends.
+// The error of the first request that failed.
+absl::StatusOr<std::vector<RequestRun>> RunRequests(
+    EngineOptions options, const std::vector<GenerationRequest>& requests,
+    bool keep_logits);
+
+// `length` tokens in [0, vocab) that depend on seed and stream only.
+std::vector<int32_t> RandomTokens(uint64_t seed, uint64_t stream,
+                                  int64_t length, int32_t vocab);
+
+// Points `options` at the cluster's nodes.
+void UseCluster(const NodeCluster& cluster, ColdMode mode,
+                EngineOptions& options);
+
+const char* ColdModeName(ColdMode mode);
+
+}  // namespace farkv::bench
+
+#endif  // FARKV_BENCH_ENGINE_RUN_H_

@@ -1,0 +1,105 @@
+#include "bench/node_cluster.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace farkv::bench {
+namespace {
+
+constexpr absl::Duration kStartTimeout = absl::Seconds(60);
+constexpr absl::Duration kStopTimeout = absl::Seconds(30);
+
+absl::StatusOr<NodeCluster::Node> StartNode(const NodeClusterOptions& options,
+                                            const std::string& directory,
+                                            int index) {
+  const std::string id = absl::StrCat("node-", index);
+  const std::string port_file = absl::StrCat(directory, "/", id, ".json");
+  const std::string log_file = absl::StrCat(directory, "/", id, ".log");
+  std::vector<std::string> arguments = {
+      absl::StrCat(options.bin_dir, "/farkv-memory-node",
+                   options.faults ? "-faults" : ""),
+      absl::StrCat("--node-id=", id),
+      "--listen=127.0.0.1:0",
+      "--admin-listen=127.0.0.1:0",
+      "--metrics-listen=127.0.0.1:0",
+      "--data-listen=127.0.0.1:0",
+      absl::StrCat("--map-dir=", directory),
+      absl::StrCat("--t1-bytes=", options.t1_bytes),
+      absl::StrCat("--port-file=", port_file)};
+  arguments.insert(arguments.end(), options.extra_flags.begin(),
+                   options.extra_flags.end());
+  FARKV_ASSIGN_OR_RETURN(ChildProcess process,
+                         ChildProcess::Start(arguments, log_file));
+  FARKV_ASSIGN_OR_RETURN(
+      auto ports, AwaitPortFile(port_file, process, log_file, kStartTimeout));
+  return NodeCluster::Node{std::move(process), id,
+                           static_cast<uint16_t>(ports["listen"]),
+                           static_cast<uint16_t>(ports["admin"]),
+                           static_cast<uint16_t>(ports["metrics"])};
+}
+
+}  // namespace
+
+absl::StatusOr<NodeCluster> NodeCluster::Start(
+    const NodeClusterOptions& options) {
+  NodeCluster cluster;
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "farkv-nodes-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot make a directory like \"", pattern, "\""));
+  }
+  cluster.directory_ = pattern;
+  for (int i = 0; i < options.num_nodes; ++i) {
+    FARKV_ASSIGN_OR_RETURN(Node node,
+                           StartNode(options, cluster.directory_, i));
+    cluster.nodes_.push_back(std::move(node));
+  }
+  return cluster;
+}
+
+NodeCluster::~NodeCluster() { Stop().IgnoreError(); }
+
+absl::Status NodeCluster::Stop() {
+  for (Node& node : nodes_) node.process.Signal(SIGTERM);
+  absl::Status status;
+  for (Node& node : nodes_) {
+    const absl::StatusOr<int> code = node.process.Wait(kStopTimeout);
+    if (!code.ok()) {
+      status.Update(code.status());
+    } else if (*code != 0) {
+      status.Update(absl::InternalError(
+          absl::StrCat(node.id, " ended with code ", *code)));
+    }
+  }
+  nodes_.clear();
+  if (!directory_.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove_all(directory_, ignored);
+    directory_.clear();
+  }
+  return status;
+}
+
+std::vector<std::string> NodeCluster::Addresses() const {
+  std::vector<std::string> addresses;
+  for (const Node& node : nodes_) {
+    addresses.push_back(absl::StrCat("127.0.0.1:", node.port));
+  }
+  return addresses;
+}
+
+std::vector<std::string> NodeCluster::AdminAddresses() const {
+  std::vector<std::string> addresses;
+  for (const Node& node : nodes_) {
+    addresses.push_back(absl::StrCat("127.0.0.1:", node.admin_port));
+  }
+  return addresses;
+}
+
+}  // namespace farkv::bench

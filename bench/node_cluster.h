@@ -1,0 +1,54 @@
+// Memory nodes as real processes, for benches and tests that need some.
+// Stopped by SIGTERM when the cluster goes away. Thread-compatible.
+#ifndef FARKV_BENCH_NODE_CLUSTER_H_
+#define FARKV_BENCH_NODE_CLUSTER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/process/child_process.h"
+
+namespace farkv::bench {
+
+struct NodeClusterOptions {
+  std::string bin_dir;  // where farkv-memory-node lies
+  bool faults = false;  // use farkv-memory-node-faults
+  int num_nodes = 1;
+  std::string t1_bytes = "1GiB";
+  std::vector<std::string> extra_flags;
+};
+
+class NodeCluster {
+ public:
+  static absl::StatusOr<NodeCluster> Start(const NodeClusterOptions& options);
+  NodeCluster(NodeCluster&&) = default;
+  NodeCluster& operator=(NodeCluster&&) = default;
+  ~NodeCluster();
+
+  // Control-plane addresses, for --memory-nodes.
+  std::vector<std::string> Addresses() const;
+  std::vector<std::string> AdminAddresses() const;
+  // The nodes' map sockets lie here.
+  const std::string& map_dir() const { return directory_; }
+  // Ends all nodes and returns an error naming the first that did not end
+  // cleanly.
+  absl::Status Stop();
+
+  struct Node {
+    ChildProcess process;
+    std::string id;
+    uint16_t port = 0, admin_port = 0, metrics_port = 0;
+  };
+  std::vector<Node>& nodes() { return nodes_; }
+
+ private:
+  NodeCluster() = default;
+  std::string directory_;  // temporary, removed at the end
+  std::vector<Node> nodes_;
+};
+
+}  // namespace farkv::bench
+
+#endif  // FARKV_BENCH_NODE_CLUSTER_H_

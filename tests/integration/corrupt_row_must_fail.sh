@@ -1,0 +1,16 @@
+#!/bin/sh
+# The exactness bench must notice a flipped bit when checks are off: runs
+# "$1 exactness --corrupt-one-row" on model $2 and fails if that succeeds.
+set -u
+output=$("$1" exactness --model "$2" --sampled --tokens 256 \
+  --corrupt-one-row 2>&1)
+code=$?
+echo "$output"
+if [ "$code" -ne 1 ]; then
+  echo "exit code $code; a corrupted row must end it with 1" >&2
+  exit 1
+fi
+case $output in
+  *"not exact"*) ;;
+  *) echo "it failed for another reason than differing logits" >&2; exit 1 ;;
+esac

@@ -1,0 +1,258 @@
+// Real processes: one or two memory nodes and a worker, over loopback.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <csignal>
+#include <optional>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "bench/node_cluster.h"
+#include "tests/integration/worker_process.h"
+
+namespace farkv::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Gt;
+using ::testing::HasSubstr;
+using worker::v1::GenerateRequest;
+
+// Nodes and a worker; the end of each test checks that nothing is left.
+class GenerationTest : public ::testing::Test {
+ protected:
+  void StartNodes(int num_nodes) {
+    bench::NodeClusterOptions options;
+    options.bin_dir = BinDir();
+    options.num_nodes = num_nodes;
+    options.t1_bytes = "256MiB";
+    auto cluster = bench::NodeCluster::Start(options);
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    cluster_.emplace(*std::move(cluster));
+  }
+
+  void Start(int num_nodes, std::vector<std::string> flags) {
+    StartNodes(num_nodes);
+    StartWorker(std::move(flags));
+  }
+
+  void StartWorker(std::vector<std::string> flags) {
+    ASSERT_TRUE(cluster_.has_value());
+    if (!cluster_->nodes().empty()) {
+      flags.push_back("--memory-nodes=" +
+                      absl::StrJoin(cluster_->Addresses(), ","));
+    }
+    auto worker = WorkerProcess::Start(flags);
+    ASSERT_TRUE(worker.ok()) << worker.status();
+    worker_ = *std::move(worker);
+  }
+
+  void TearDown() override {
+    if (worker_ == nullptr) return;
+    worker_->process().Signal(SIGTERM);
+    const auto code = worker_->process().Wait(absl::Seconds(60));
+    ASSERT_TRUE(code.ok()) << code.status();
+    EXPECT_EQ(*code, 0) << worker_->Log();
+    for (auto& node : cluster_->nodes()) ExpectEmpty(node);
+    const absl::Status stopped = cluster_->Stop();
+    EXPECT_TRUE(stopped.ok()) << stopped;
+  }
+
+  // Every page is free and no lease is left.
+  static void ExpectEmpty(bench::NodeCluster::Node& node) {
+    const auto admin = AdminAt(node.admin_port);
+    admin::v1::ListPoolsResponse pools;
+    grpc::ClientContext pools_context;
+    SetDeadline(pools_context, absl::Seconds(5));
+    ASSERT_TRUE(admin->ListPools(&pools_context, {}, &pools).ok());
+    for (const auto& pool : pools.pools()) {
+      EXPECT_EQ(pool.used_pages(), 0u) << node.id;
+      EXPECT_EQ(pool.reserved_pages(), 0u) << node.id;
+    }
+    admin::v1::ListSessionsResponse sessions;
+    grpc::ClientContext sessions_context;
+    SetDeadline(sessions_context, absl::Seconds(5));
+    ASSERT_TRUE(admin->ListSessions(&sessions_context, {}, &sessions).ok());
+    EXPECT_EQ(sessions.sessions_size(), 0) << node.id;
+  }
+
+  std::optional<bench::NodeCluster> cluster_;
+  std::unique_ptr<WorkerProcess> worker_;
+};
+
+TEST_F(GenerationTest, FetchedColdRowsChangeNoToken) {
+  Start(1, {"--hbm-ratio=0.1", "--cold=prefetch"});
+  GenerateRequest request = ForcedRequest(7, 20, 400);
+
+  const Generated cold = worker_->Generate(request);
+  request.mutable_tiers()->set_hbm_ratio(1.0f);
+  const Generated hot = worker_->Generate(request);
+
+  ASSERT_TRUE(cold.status.ok()) << cold.status.error_message();
+  ASSERT_TRUE(cold.finished.has_value());
+  EXPECT_EQ(cold.tokens, hot.tokens);
+  EXPECT_GT(cold.finished->tiers().cold_rows_fetched(), 0);
+  EXPECT_EQ(cold.finished->tiers().cold_rows_mapped(), 0);
+  EXPECT_EQ(hot.finished->tiers().cold_rows_read(), 0);
+}
+
+TEST_F(GenerationTest, EightSequencesOverTwoNodesReadMappedRows) {
+  StartNodes(2);
+  StartWorker({"--hbm-ratio=0.1", "--granularity=16", "--stripe=128",
+               "--spread", "--map-dir=" + cluster_->map_dir()});
+  std::vector<Generated> results(8);
+  std::vector<std::thread> clients;
+  for (size_t i = 0; i < results.size(); ++i) {
+    clients.emplace_back([&, i] {
+      results[i] = worker_->Generate(
+          ForcedRequest(i, 10 + static_cast<int32_t>(i), 400));
+    });
+  }
+  for (std::thread& client : clients) client.join();
+
+  for (size_t i = 0; i < results.size(); ++i) {
+    ASSERT_TRUE(results[i].status.ok()) << results[i].status.error_message();
+    ASSERT_TRUE(results[i].finished.has_value());
+    EXPECT_GT(results[i].finished->tiers().cold_rows_mapped(), 0);
+    GenerateRequest alone = ForcedRequest(i, 10 + static_cast<int32_t>(i), 400);
+    alone.mutable_tiers()->set_hbm_ratio(1.0f);
+    EXPECT_EQ(worker_->Generate(alone).tokens, results[i].tokens);
+  }
+}
+
+TEST_F(GenerationTest, TheReasonerAnswersAProgram) {
+  Start(0, {});
+
+  const Generated result =
+      worker_->Generate(TextRequest("a3;b4;c1;d2;|e=a+b;f=e*d;?f|", 60));
+
+  ASSERT_TRUE(result.status.ok()) << result.status.error_message();
+  ASSERT_TRUE(result.finished.has_value());
+  EXPECT_EQ(result.finished->reason(), worker::v1::FINISH_REASON_STOP);
+  EXPECT_EQ(result.text, "ea3+b4=e7;fe7*d2=f4;!4");
+}
+
+TEST_F(GenerationTest, AStopTextEndsTheOutputBeforeIt) {
+  Start(0, {});
+  GenerateRequest request = TextRequest("a3;b4;c1;d2;|e=a+b;f=e*d;?f|", 60);
+  request.mutable_stopping()->add_stop_texts("=e");
+
+  const Generated result = worker_->Generate(request);
+
+  ASSERT_TRUE(result.finished.has_value());
+  EXPECT_EQ(result.text, "ea3+b4");
+  EXPECT_EQ(result.finished->stop_text(), "=e");
+}
+
+TEST_F(GenerationTest, BadFieldsAreRefusedByName) {
+  Start(0, {});
+  const auto refusal = [this](const GenerateRequest& request) {
+    const Generated result = worker_->Generate(request);
+    EXPECT_NE(result.status.error_code(), grpc::StatusCode::OK);
+    return result.status.error_message();
+  };
+  GenerateRequest request = TextRequest("", 5);
+  EXPECT_THAT(refusal(request), HasSubstr("prompt is empty"));
+  request = TextRequest("a1;", 5);
+  request.mutable_sampling()->set_temperature(-1.0f);
+  EXPECT_THAT(refusal(request),
+              AllOf(HasSubstr("temperature"), HasSubstr("-1")));
+  request = TextRequest("a1;", 5);
+  request.mutable_sampling()->set_top_p(std::nanf(""));
+  EXPECT_THAT(refusal(request), HasSubstr("top_p"));
+  request = TextRequest("a1;~", 5);
+  EXPECT_THAT(refusal(request), AllOf(HasSubstr("~"), HasSubstr("byte 3")));
+  request = TextRequest("a1;", 1 << 20);
+  EXPECT_THAT(refusal(request), HasSubstr("positions"));
+  request = TextRequest("a1;", 5);
+  request.clear_text();
+  request.mutable_token_ids()->add_ids(100000);
+  EXPECT_THAT(refusal(request), HasSubstr("100000"));
+  request = TextRequest("a1;", 5);
+  request.mutable_tiers()->set_hbm_ratio(1.5f);
+  EXPECT_THAT(refusal(request), HasSubstr("1.5"));
+}
+
+TEST_F(GenerationTest, ClosingTheStreamFreesTheSequence) {
+  Start(1, {"--hbm-ratio=0.1"});
+  {
+    grpc::ClientContext context;
+    SetDeadline(context, absl::Seconds(60));
+    GenerateRequest request = TextRequest("a1;", 7000);
+    request.mutable_stopping()->set_ignore_eos(true);
+    const auto reader = worker_->generation().Generate(&context, request);
+    worker::v1::GenerateResponse response;
+    ASSERT_TRUE(reader->Read(&response));
+    context.TryCancel();
+    while (reader->Read(&response)) {
+    }
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+
+  // Served at once although the cancelled one asked for 7,000 tokens.
+  const Generated next = worker_->Generate(TextRequest("a1;", 5));
+
+  EXPECT_TRUE(next.status.ok()) << next.status.error_message();
+}
+
+TEST_F(GenerationTest, AnExpiredDeadlineEndsTheRequest) {
+  Start(0, {});
+  GenerateRequest request = TextRequest("a1;", 7000);
+  request.mutable_stopping()->set_ignore_eos(true);
+
+  const Generated result = worker_->Generate(request, absl::Milliseconds(300));
+
+  EXPECT_EQ(result.status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST_F(GenerationTest, AFullQueueRefusesAndADuplicateIdToo) {
+  Start(0, {"--max-sequences=1", "--max-queue=1"});
+  const auto open = [this](grpc::ClientContext& context,
+                           const std::string& id) {
+    SetDeadline(context, absl::Seconds(60));
+    GenerateRequest request = TextRequest("a1;", 7000);
+    request.set_request_id(id);
+    request.mutable_stopping()->set_ignore_eos(true);
+    return worker_->generation().Generate(&context, request);
+  };
+  grpc::ClientContext running_context, waiting_context;
+  const auto running = open(running_context, "running");
+  worker::v1::GenerateResponse response;
+  ASSERT_TRUE(running->Read(&response));
+
+  GenerateRequest duplicate = TextRequest("a1;", 5);
+  duplicate.set_request_id("running");
+  EXPECT_EQ(worker_->Generate(duplicate).status.error_code(),
+            grpc::StatusCode::ALREADY_EXISTS);
+  const auto waiting = open(waiting_context, "waiting");
+  worker::v1::GetLoadResponse load;
+  while (load.waiting() < 1) {
+    grpc::ClientContext context;
+    SetDeadline(context, absl::Seconds(10));
+    ASSERT_TRUE(worker_->generation().GetLoad(&context, {}, &load).ok());
+  }
+  const Generated refused = worker_->Generate(TextRequest("a1;", 5));
+
+  EXPECT_EQ(refused.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.status.error_message(), HasSubstr("--max-queue"));
+  running_context.TryCancel();
+  waiting_context.TryCancel();
+  running->Finish();
+  waiting->Finish();
+}
+
+TEST_F(GenerationTest, MetricsCountWhatWasGenerated) {
+  Start(1, {"--hbm-ratio=0.1", "--cold=prefetch"});
+  ASSERT_TRUE(worker_->Generate(ForcedRequest(3, 10, 300)).status.ok());
+
+  const std::string metrics = HttpGet(worker_->metrics_port(), "/metrics");
+
+  EXPECT_THAT(metrics, HasSubstr("farkv_worker_generated_tokens_total 308"));
+  EXPECT_THAT(metrics, HasSubstr("farkv_worker_first_token_seconds_count 1"));
+  EXPECT_THAT(HttpGet(worker_->metrics_port(), "/readyz"), HasSubstr("200 OK"));
+}
+
+}  // namespace
+}  // namespace farkv::testing

@@ -1,0 +1,176 @@
+#include "tests/integration/worker_process.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "bench/engine_run.h"
+#include "common/base/status_macros.h"
+
+namespace farkv::testing {
+namespace {
+
+constexpr int32_t kVocab = 70;  // of the reasoner's tokens, without padding
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string Environment(const char* name, const char* fallback) {
+  const char* value = getenv(name);
+  return value != nullptr ? value : fallback;
+}
+
+std::shared_ptr<grpc::Channel> Dial(uint64_t port) {
+  return grpc::CreateChannel(absl::StrCat("127.0.0.1:", port),
+                             grpc::InsecureChannelCredentials());
+}
+
+}  // namespace
+
+std::string BinDir() { return Environment("FARKV_TEST_BIN_DIR", "bin"); }
+std::string SourceDir() { return Environment("FARKV_TEST_SOURCE_DIR", "."); }
+std::string ReasonerDir() { return SourceDir() + "/models/reasoner"; }
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "farkv-test-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) abort();
+  path_ = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(
+    const std::vector<std::string>& flags, bool faults) {
+  std::unique_ptr<WorkerProcess> worker(new WorkerProcess());
+  const std::string& folder = worker->folder_.path();
+  const std::string port_file = folder + "/worker.json";
+  const std::string log_file = folder + "/worker.log";
+  std::vector<std::string> arguments = {
+      absl::StrCat(BinDir(), "/farkv-worker", faults ? "-faults" : ""),
+      "--listen=127.0.0.1:0",
+      "--admin-listen=127.0.0.1:0",
+      "--metrics-listen=127.0.0.1:0",
+      "--model=" + ReasonerDir(),
+      "--port-file=" + port_file,
+      "--t0-bytes=64MiB"};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  FARKV_ASSIGN_OR_RETURN(ChildProcess process,
+                         ChildProcess::Start(arguments, log_file));
+  FARKV_ASSIGN_OR_RETURN(auto ports, AwaitPortFile(port_file, process, log_file,
+                                                   absl::Seconds(60)));
+  worker->process_.emplace(std::move(process));
+  worker->port_ = static_cast<uint16_t>(ports["listen"]);
+  worker->metrics_port_ = static_cast<uint16_t>(ports["metrics"]);
+  worker->generation_ =
+      worker::v1::GenerationService::NewStub(Dial(ports["listen"]));
+  worker->admin_ = admin::v1::AdminService::NewStub(Dial(ports["admin"]));
+  return worker;
+}
+
+std::string WorkerProcess::Log() const {
+  return ReadAll(folder_.path() + "/worker.log");
+}
+
+Generated WorkerProcess::Generate(const worker::v1::GenerateRequest& request,
+                                  absl::Duration timeout) {
+  grpc::ClientContext context;
+  SetDeadline(context, timeout);
+  const auto reader = generation_->Generate(&context, request);
+  Generated generated;
+  for (worker::v1::GenerateResponse response; reader->Read(&response);) {
+    generated.text += response.delta().text();
+    const auto& ids = response.delta().token_ids();
+    generated.tokens.insert(generated.tokens.end(), ids.begin(), ids.end());
+    if (response.has_finished()) generated.finished = response.finished();
+    if (response.has_error()) generated.error = response.error();
+  }
+  generated.status = reader->Finish();
+  return generated;
+}
+
+worker::v1::GenerateRequest TextRequest(const std::string& text,
+                                        int32_t max_new_tokens) {
+  worker::v1::GenerateRequest request;
+  request.set_text(text);
+  request.mutable_stopping()->set_max_new_tokens(max_new_tokens);
+  return request;
+}
+
+worker::v1::GenerateRequest ForcedRequest(uint64_t seed, int32_t prompt_tokens,
+                                          int32_t forced_tokens) {
+  worker::v1::GenerateRequest request;
+  for (int32_t id : bench::RandomTokens(seed, 1, prompt_tokens, kVocab)) {
+    request.mutable_token_ids()->add_ids(id);
+  }
+  for (int32_t id : bench::RandomTokens(seed, 2, forced_tokens, kVocab)) {
+    request.mutable_forced_tokens()->add_ids(id);
+  }
+  request.mutable_stopping()->set_max_new_tokens(forced_tokens + 8);
+  request.mutable_stopping()->set_ignore_eos(true);
+  return request;
+}
+
+std::unique_ptr<admin::v1::AdminService::Stub> AdminAt(uint16_t port) {
+  return admin::v1::AdminService::NewStub(Dial(port));
+}
+
+void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
+  context.set_deadline(std::chrono::system_clock::now() +
+                       absl::ToChronoMilliseconds(timeout));
+}
+
+ProgramResult RunProgram(const std::vector<std::string>& arguments,
+                         absl::Duration timeout) {
+  TemporaryFolder folder;
+  const std::string log = folder.path() + "/log";
+  ProgramResult result;
+  auto process = ChildProcess::Start(arguments, log);
+  if (!process.ok()) {
+    result.output = std::string(process.status().message());
+    return result;
+  }
+  const auto code = process->Wait(timeout);
+  result.exit_code = code.ok() ? *code : -1;
+  result.output = ReadAll(log);
+  return result;
+}
+
+std::string HttpGet(uint16_t port, const std::string& path) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const absl::Cleanup close_fd = [fd] { close(fd); };
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) !=
+      0) {
+    return "";
+  }
+  const std::string request =
+      absl::StrCat("GET ", path, " HTTP/1.0\r\nHost: localhost\r\n\r\n");
+  if (write(fd, request.data(), request.size()) < 0) return "";
+  std::string response;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = read(fd, buffer, sizeof(buffer))) > 0;) {
+    response.append(buffer, static_cast<size_t>(n));
+  }
+  return response;
+}
+
+}  // namespace farkv::testing

@@ -1,0 +1,97 @@
+// A real farkv-worker process with clients for its services.
+#ifndef FARKV_TESTS_INTEGRATION_WORKER_PROCESS_H_
+#define FARKV_TESTS_INTEGRATION_WORKER_PROCESS_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/process/child_process.h"
+#include "farkv/admin/v1/admin_service.grpc.pb.h"
+#include "farkv/worker/v1/generation_service.grpc.pb.h"
+
+namespace farkv::testing {
+
+// Folders of the build and of the source tree, from the test's environment.
+std::string BinDir();
+std::string SourceDir();
+std::string ReasonerDir();
+
+// A folder that goes away with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Everything of one Generate stream.
+struct Generated {
+  std::string text;
+  std::vector<int32_t> tokens;
+  std::optional<farkv::worker::v1::Finished> finished;
+  std::optional<farkv::worker::v1::GenerateError> error;
+  grpc::Status status;
+};
+
+class WorkerProcess {
+ public:
+  // Every listener on port 0. The error carries the end of the log.
+  static absl::StatusOr<std::unique_ptr<WorkerProcess>> Start(
+      const std::vector<std::string>& flags, bool faults = false);
+
+  Generated Generate(const farkv::worker::v1::GenerateRequest& request,
+                     absl::Duration timeout = absl::Seconds(60));
+
+  farkv::worker::v1::GenerationService::Stub& generation() {
+    return *generation_;
+  }
+  farkv::admin::v1::AdminService::Stub& admin() { return *admin_; }
+  ChildProcess& process() { return *process_; }
+  uint16_t port() const { return port_; }
+  uint16_t metrics_port() const { return metrics_port_; }
+  std::string Log() const;
+
+ private:
+  WorkerProcess() = default;
+
+  TemporaryFolder folder_;
+  std::optional<ChildProcess> process_;
+  uint16_t port_ = 0, metrics_port_ = 0;
+  std::unique_ptr<farkv::worker::v1::GenerationService::Stub> generation_;
+  std::unique_ptr<farkv::admin::v1::AdminService::Stub> admin_;
+};
+
+// A request for `text` with `max_new_tokens`, otherwise by default.
+farkv::worker::v1::GenerateRequest TextRequest(const std::string& text,
+                                               int32_t max_new_tokens);
+// A random prompt and a forced continuation of the reasoner's vocabulary.
+farkv::worker::v1::GenerateRequest ForcedRequest(uint64_t seed,
+                                                 int32_t prompt_tokens,
+                                                 int32_t forced_tokens);
+
+// A client of the admin service at 127.0.0.1:`port`.
+std::unique_ptr<farkv::admin::v1::AdminService::Stub> AdminAt(uint16_t port);
+void SetDeadline(grpc::ClientContext& context, absl::Duration timeout);
+
+// Runs a program to its end and returns exit code and output.
+struct ProgramResult {
+  int exit_code = -1;
+  std::string output;
+};
+ProgramResult RunProgram(const std::vector<std::string>& arguments,
+                         absl::Duration timeout = absl::Seconds(60));
+
+// GETs http://127.0.0.1:port/path and returns the whole response.
+std::string HttpGet(uint16_t port, const std::string& path);
+
+}  // namespace farkv::testing
+
+#endif  // FARKV_TESTS_INTEGRATION_WORKER_PROCESS_H_

@@ -1,0 +1,100 @@
+#include "gpu_worker/model/safetensors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+
+namespace farkv {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class SafetensorsTest : public ::testing::Test {
+ protected:
+  ~SafetensorsTest() override { std::remove(path_.c_str()); }
+
+  absl::StatusOr<std::unique_ptr<SafetensorsFile>> Open(
+      const std::string& header, const std::string& data) {
+    std::string bytes(8, '\0');
+    const uint64_t size = header.size();
+    std::memcpy(bytes.data(), &size, 8);
+    return OpenRaw(bytes + header + data);
+  }
+
+  absl::StatusOr<std::unique_ptr<SafetensorsFile>> OpenRaw(
+      const std::string& bytes) {
+    std::ofstream(path_, std::ios::binary) << bytes;
+    return SafetensorsFile::Open(path_);
+  }
+
+  void ExpectRefused(const std::string& header, const std::string& data,
+                     const ::testing::Matcher<std::string>& message) {
+    const auto file = Open(header, data);
+    EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(file.status().message()), message);
+  }
+
+  const std::string path_ = absl::StrCat(
+      ::testing::TempDir(), "farkv-",
+      ::testing::UnitTest::GetInstance()->current_test_info()->name(),
+      ".safetensors");
+};
+
+constexpr char kGood[] =
+    R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+
+TEST_F(SafetensorsTest, ATensorIsFoundByNameAndShape) {
+  const auto file = Open(kGood, std::string(8, 'x'));
+
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_TRUE((*file)->Find("a", {2}).ok());
+  EXPECT_EQ((*file)->Find("b", {2}).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string((*file)->Find("a", {3}).status().message()),
+              AllOf(HasSubstr("[2]"), HasSubstr("[3]")));
+}
+
+TEST_F(SafetensorsTest, EveryTruncationIsRefused) {
+  std::string bytes(8, '\0');
+  const uint64_t size = std::strlen(kGood);
+  std::memcpy(bytes.data(), &size, 8);
+  bytes += std::string(kGood) + std::string(8, 'x');
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_FALSE(OpenRaw(bytes.substr(0, length)).ok()) << length;
+  }
+  EXPECT_TRUE(OpenRaw(bytes).ok());
+}
+
+TEST_F(SafetensorsTest, InconsistentTensorsAreRefusedByName) {
+  ExpectRefused(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,9]}})",
+                std::string(8, 'x'), AllOf(HasSubstr("a"), HasSubstr("9")));
+  ExpectRefused(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})",
+                std::string(8, 'x'), HasSubstr("[3]"));
+  ExpectRefused(R"({"a":{"dtype":"I7","shape":[2],"data_offsets":[0,8]}})",
+                std::string(8, 'x'), HasSubstr("I7"));
+  ExpectRefused(
+      R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],
+          "data_offsets":[0,8]}})",
+      std::string(8, 'x'), HasSubstr("4611686018427387904"));
+  ExpectRefused(
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},
+          "b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+      std::string(12, 'x'), HasSubstr("overlap"));
+  ExpectRefused("[1]", "", HasSubstr("JSON object"));
+  ExpectRefused("{nonsense", "", HasSubstr("JSON object"));
+  ExpectRefused(R"({"a":7})", "", HasSubstr("dtype"));
+}
+
+TEST_F(SafetensorsTest, AHugeHeaderLengthAllocatesNothing) {
+  const auto file = OpenRaw(std::string(16, '\xff'));
+
+  EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace farkv
