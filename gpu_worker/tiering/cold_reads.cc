@@ -16,20 +16,20 @@ namespace {
 // Rows of one request; more makes several, so that checking them overlaps.
 constexpr uint64_t kRequestBytes = uint64_t{8} << 20;
 
-std::string Where(const Sequence& sequence, const NodeLink& link, int layer,
-                  int32_t page_index) {
+}  // namespace
+
+std::string ColdReads::Where(const Sequence& sequence, const NodeLink& link,
+                             int layer, int32_t page_index) {
   return absl::StrCat("sequence ", sequence.spec.request_id, ", node ",
                       link.node_id(), ", layer ", layer, ", page ", page_index);
 }
 
-void CountRows(Sequence& sequence, int node, int64_t rows) {
+void ColdReads::CountRows(Sequence& sequence, int node, int64_t rows) {
   std::vector<int64_t>& counts = sequence.reads_by_node;
   const auto index = static_cast<size_t>(node);
   if (counts.size() <= index) counts.resize(index + 1);
   counts[index] += rows;
 }
-
-}  // namespace
 
 ColdReads::ColdReads(const TieringOptions& options, const KvGeometry& geometry,
                      Device& device,
@@ -174,77 +174,6 @@ absl::StatusOr<std::span<const std::vector<ColdBlock>>> ColdReads::Layer(
   return std::span<const std::vector<ColdBlock>>(blocks_);
 }
 
-// Header and rows at the first use of a page's generation, afterwards the
-// generation; the lease always.
-absl::Status ColdReads::CheckMapped(Sequence& sequence, const ReadPage& read,
-                                    int layer) {
-  RemotePage& remote =
-      sequence.remote.pages[static_cast<size_t>(read.page_index)];
-  PagePlace& place = remote.places[static_cast<size_t>(layer)];
-  const auto& session =
-      sequence.remote.nodes[static_cast<size_t>(read.node)].session;
-  if (session == nullptr || !session->Usable(Clock::Boottime().Now())) {
-    return absl::UnavailableError("the lease is over");
-  }
-  const Generation generation = LoadPageGeneration(place.map.data);
-  if (generation != place.generation) {
-    return absl::UnavailableError(absl::StrCat("the page has generation ",
-                                               generation.value, ", not ",
-                                               place.generation.value));
-  }
-  if (place.verified) return absl::OkStatus();
-  PageIdentity identity;
-  identity.session = sequence.spec.session;
-  identity.layer = layer;
-  identity.page_index = read.page_index;
-  identity.generation = place.generation;
-  if (!options_.skip_row_checks) {
-    FARKV_RETURN_IF_ERROR(CheckPageHeader(place.map.data, geometry_, identity));
-    const std::vector<uint64_t> rows(
-        static_cast<size_t>(geometry_.num_kv_heads), ~uint64_t{0});
-    FARKV_RETURN_IF_ERROR(CheckPageRows(place.map.data, geometry_, rows));
-  }
-  place.verified = true;
-  return absl::OkStatus();
-}
-
-absl::Status ColdReads::AddMapped(Sequence& sequence, int layer,
-                                  std::vector<ColdBlock>& blocks) {
-  const size_t header_bytes = PageLayout::T1(geometry_).header_bytes;
-  for (const ReadPage& read : sequence.reads.pages) {
-    const Page& page = sequence.table.page(read.page_index);
-    if (page.state == StoreState::kLost || read.node < 0) {
-      return absl::UnavailableError(
-          absl::StrCat("sequence ", sequence.spec.request_id, ", page ",
-                       read.page_index, ": its node has lost it"));
-    }
-    if (!read.mapped) continue;
-    const NodeLink& link = *links_[static_cast<size_t>(read.node)];
-    absl::Status status = link.healthy()
-                              ? CheckMapped(sequence, read, layer)
-                              : absl::UnavailableError("the node is lost");
-    if (!status.ok()) {
-      return absl::Status(
-          status.code(),
-          absl::StrCat(Where(sequence, link, layer, read.page_index), ": ",
-                       status.message()));
-    }
-    const RemotePage& remote =
-        sequence.remote.pages[static_cast<size_t>(read.page_index)];
-    // The whole page is the block, whichever of its rows are cold.
-    blocks.push_back(
-        {read.page_index, ~uint64_t{0},
-         remote.places[static_cast<size_t>(layer)].map.data + header_bytes,
-         RunSource::kMappedPage});
-    const int64_t rows =
-        std::popcount(read.slots) * int64_t{geometry_.num_kv_heads};
-    sequence.stats.cold_rows_mapped += rows;
-    CountRows(sequence, read.node, rows);
-    sequence.stats.cold_mode = "map";
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
                                    std::vector<ColdBlock>& blocks) {
   for (const auto& fetch : sequence.reads.layers[static_cast<size_t>(layer)]) {
@@ -300,30 +229,6 @@ void ColdReads::ReleaseLayer(int layer, Stream& stream) {
   if (fetches->empty() && rows == nullptr) return;
   if (stream.kind() == DeviceKind::kCpu) return;
   stream.Notify([fetches, rows] {});
-}
-
-absl::Status ColdReads::Recheck() const {
-  const absl::Time now = Clock::Boottime().Now();
-  std::atomic_thread_fence(std::memory_order_acquire);
-  for (const StepPart& part : parts_) {
-    const Sequence& sequence = *part.sequence;
-    for (const ReadPage& read : sequence.reads.pages) {
-      if (!read.mapped) continue;
-      const RemotePage& remote =
-          sequence.remote.pages[static_cast<size_t>(read.page_index)];
-      const auto& session =
-          sequence.remote.nodes[static_cast<size_t>(read.node)].session;
-      bool fits = session != nullptr && session->Usable(now);
-      for (const PagePlace& place : remote.places) {
-        fits = fits && LoadPageGeneration(place.map.data) == place.generation;
-      }
-      if (fits) continue;
-      return absl::AbortedError(absl::StrCat(
-          "sequence ", sequence.spec.request_id, ", page ", read.page_index,
-          ": the page or its lease changed while the step read it"));
-    }
-  }
-  return absl::OkStatus();
 }
 
 void ColdReads::End(bool keep) {

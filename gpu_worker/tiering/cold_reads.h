@@ -56,6 +56,10 @@ class ColdReads {
   }
 
  private:
+  // For errors.
+  static std::string Where(const Sequence& sequence, const NodeLink& link,
+                           int layer, int32_t page_index);
+  static void CountRows(Sequence& sequence, int node, int64_t rows);
   bool HasPages() const;
   void FindPages(Sequence& sequence) const;
   void Request(Sequence& sequence, int layer, bool ahead);

@@ -1,7 +1,6 @@
 #include "gpu_worker/tiering/kv_cache.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -10,54 +9,11 @@
 #include "common/base/parse.h"
 #include "common/base/status_macros.h"
 #include "gpu_worker/tiering/admission.h"
-#include "gpu_worker/tiering/cold_reads.h"
+#include "gpu_worker/tiering/kv_cache_impl.h"
 #include "gpu_worker/tiering/node_access.h"
-#include "gpu_worker/tiering/remote_tier.h"
-#include "gpu_worker/tiering/sequence.h"
-#include "gpu_worker/tiering/step.h"
-#include "gpu_worker/tiering/t0_lines.h"
 #include "gpu_worker/tiering/tier_moves.h"
 
 namespace farkv {
-
-struct KvCache::Impl {
-  Impl(const TieringOptions& tiering_options, const KvGeometry& kv_geometry,
-       T0Lines t0_lines)
-      : options(tiering_options),
-        geometry(kv_geometry),
-        lines(std::move(t0_lines)),
-        step(kv_geometry) {}
-  ~Impl();
-
-  Sequence* Find(SequenceId id) {
-    auto it = sequences.find(id);
-    return it == sequences.end() ? nullptr : it->second.get();
-  }
-  absl::Status CheckSpec(const SequenceSpec& spec) const;
-  absl::StatusOr<SequenceId> Open(const SequenceSpec& spec);
-  absl::Status CheckRows(std::span<const StepRows> rows);
-  absl::Status Begin(std::span<const StepRows> rows, Stream& on);
-  bool MakeRoom(int64_t sets);
-  void DropUnusedReads();
-  absl::StatusOr<LayerView> PrepareLayer(int layer);
-  absl::Status Commit();
-  void Discard();
-  void Close(SequenceId id);
-  void Park(SequenceId id);
-  absl::Status Drain(absl::Duration timeout);
-
-  TieringOptions options;
-  KvGeometry geometry;
-  T0Lines lines;
-  Step step;
-  Stream* stream = nullptr;  // of the step
-  uint64_t last_sequence_id = 0;
-  std::vector<SequenceId> failed;
-  SequenceMap sequences;
-  // Both null without memory nodes; reads uses the links of remote.
-  std::unique_ptr<RemoteTier> remote;
-  std::unique_ptr<ColdReads> reads;
-};
 
 KvCache::Impl::~Impl() {
   Discard();
@@ -344,78 +300,6 @@ const std::vector<SequenceId>& KvCache::failed_sequences() const {
 }
 
 void KvCache::Park(SequenceId id) { impl_->Park(id); }
-
-SequenceTierStats KvCache::Stats(SequenceId id) const {
-  const Sequence* sequence = impl_->Find(id);
-  if (sequence == nullptr) return {};
-  SequenceTierStats stats = sequence->stats;
-  for (size_t i = 0; i < sequence->reads_by_node.size(); ++i) {
-    const std::string& node = impl_->remote->links()[i]->node_id();
-    stats.cold_rows_by_node[node] = sequence->reads_by_node[i];
-  }
-  for (int i = 0; i < sequence->table.num_pages(); ++i) {
-    const Page& page = sequence->table.page(i);
-    stats.t0_tokens += std::popcount(page.written & page.resident);
-    stats.t1_tokens += std::popcount(page.cold());
-  }
-  return stats;
-}
-
-std::vector<PageTierMap> KvCache::TierMap(SequenceId id) const {
-  std::vector<PageTierMap> map;
-  const Sequence* sequence = impl_->Find(id);
-  if (sequence == nullptr) return map;
-  for (int i = 0; i < sequence->table.num_pages(); ++i) {
-    const Page& page = sequence->table.page(i);
-    PageTierMap entry;
-    entry.page_index = i;
-    entry.stored = page.state == StoreState::kStored;
-    if (entry.stored) {
-      const int node = sequence->remote.pages[static_cast<size_t>(i)].node;
-      entry.node_id =
-          impl_->remote->links()[static_cast<size_t>(node)]->node_id();
-    }
-    for (int slot = 0; slot < std::popcount(page.written); ++slot) {
-      const bool resident = (page.resident >> slot & 1) != 0;
-      entry.tiers.push_back(resident ? Tier::kT0 : Tier::kT1);
-    }
-    map.push_back(std::move(entry));
-  }
-  return map;
-}
-
-std::vector<int64_t> KvCache::Scores(SequenceId id) const {
-  const Sequence* sequence = impl_->Find(id);
-  return sequence == nullptr ? std::vector<int64_t>() : sequence->scores;
-}
-
-T0Usage KvCache::t0_usage() const {
-  const T0Lines& lines = impl_->lines;
-  T0Usage usage;
-  usage.capacity_bytes =
-      static_cast<uint64_t>(lines.num_sets()) * lines.set_bytes();
-  usage.used_bytes =
-      static_cast<uint64_t>(lines.used_sets()) * lines.set_bytes();
-  usage.line_bytes = lines.line_bytes();
-  if (impl_->reads != nullptr) {
-    usage.staging_bytes = impl_->reads->staging_bytes();
-  }
-  return usage;
-}
-
-std::vector<PeerStats> KvCache::Peers() const {
-  std::vector<PeerStats> peers;
-  if (impl_->remote == nullptr) return peers;
-  for (const auto& link : impl_->remote->links()) {
-    peers.push_back(link->Stats());
-  }
-  return peers;
-}
-
-int64_t KvCache::num_tokens(SequenceId id) const {
-  const Sequence* sequence = impl_->Find(id);
-  return sequence == nullptr ? 0 : sequence->table.num_tokens();
-}
 
 absl::Status KvCache::Drain(absl::Duration timeout) {
   return impl_->Drain(timeout);

@@ -8,6 +8,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/base/status_macros.h"
 #include "common/page/page_format.h"
+#include "common/telemetry/log.h"
 #include "kernels/stream.h"
 
 namespace farkv {
@@ -43,6 +44,9 @@ absl::StatusOr<std::unique_ptr<NodeLink>> NodeLink::Connect(
   FARKV_ASSIGN_OR_RETURN(link->transport_,
                          access.transport(std::move(transport)));
   FARKV_RETURN_IF_ERROR(link->ConnectNow());
+  const PeerStats stats = link->Stats();
+  spdlog::info("memory node {} at {}: epoch {}, cold reads by {}", stats.id,
+               stats.address, stats.epoch.value, stats.transport);
   link->thread_ = std::thread([self = link.get()] { self->Main(); });
   return link;
 }

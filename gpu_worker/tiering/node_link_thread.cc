@@ -5,6 +5,7 @@
 #include "common/base/status_macros.h"
 #include "common/page/page_format.h"
 #include "common/rpc/error_reason.h"
+#include "common/telemetry/log.h"
 #include "gpu_worker/tiering/node_link.h"
 
 namespace farkv {
@@ -25,8 +26,11 @@ void NodeLink::Main() {
       Run(std::move(command));
       continue;
     }
-    absl::MutexLock lock(&mutex_);
-    if (stop_) return;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!stop_) continue;
+    }
+    return RunClose({own_session_});
   }
 }
 
@@ -92,8 +96,10 @@ void NodeLink::RunReserve(ReserveCommand command) {
                       "memory node ", options_.address, " is lost"));
   // An answer that never came leaves the number to the repetition, which names
   // the same pages: the node then gives the reply it has kept.
-  const bool ambiguous = absl::IsUnavailable(result.status()) ||
-                         absl::IsDeadlineExceeded(result.status());
+  // A refusal that states a reason is an answer.
+  const bool ambiguous = (absl::IsUnavailable(result.status()) ||
+                          absl::IsDeadlineExceeded(result.status())) &&
+                         ReasonOf(result.status()) == ErrorReason::kUnspecified;
   if (!ambiguous) ++command.session->next_number;
   if (!result.ok()) {
     reserved.placements = result.status();
@@ -170,7 +176,9 @@ void NodeLink::RunTimers() {
     const absl::Duration pause =
         std::max(options_.tiering.heartbeat, absl::Milliseconds(200));
     // A failure only means another try later.
-    ConnectNow().IgnoreError();
+    if (ConnectNow().ok()) {
+      spdlog::info("memory node {} ({}) is back", node_id_, options_.address);
+    }
     next_connect_ = clock_.Now() + pause;
   }
   if (!healthy()) {
@@ -243,7 +251,9 @@ void NodeLink::SendHeartbeat() {
       .IgnoreError();
 }
 
-void NodeLink::LoseNode(const std::string&) {
+void NodeLink::LoseNode(const std::string& why) {
+  spdlog::warn("memory node {} ({}) is lost: {}", node_id_, options_.address,
+               why);
   PeerId peer;
   {
     absl::MutexLock lock(&mutex_);
@@ -255,6 +265,8 @@ void NodeLink::LoseNode(const std::string&) {
 }
 
 void NodeLink::LoseSessions(const absl::Status& why) {
+  spdlog::warn("{}: {} sessions are lost", std::string(why.message()),
+               sessions_.size());
   for (const OpenedSession& opened : sessions_) {
     opened.session->lost.store(true, std::memory_order_release);
     options_.inbox->Push(SessionLost{opened.sequence, options_.index, why});

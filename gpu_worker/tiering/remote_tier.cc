@@ -162,8 +162,11 @@ void RemoteTier::Handle(PagesReserved event, SequenceMap& sequences) {
   RemoteState& remote = sequence->remote;
   remote.reserving = false;
   if (absl::Status s = RecordPlaces(*sequence, event); !s.ok()) {
-    // A full node is passed over; one that is slow is asked again.
-    if (absl::IsResourceExhausted(s)) ++remote.first_choice;
+    // A node that is full or draining is passed over; one that did not answer
+    // is asked again, for the same pages.
+    if (absl::IsResourceExhausted(s) || ReasonOf(s) == ErrorReason::kDraining) {
+      ++remote.first_choice;
+    }
     remote.reserve_retry_at = Now() + RetryAfterOf(s).value_or(kFirstRetry);
   }
   Reserve(*sequence);

@@ -1,0 +1,62 @@
+// The inside of KvCache, shared by the files that implement it. Not for use
+// elsewhere. Engine thread only.
+#ifndef FARKV_GPU_WORKER_TIERING_KV_CACHE_IMPL_H_
+#define FARKV_GPU_WORKER_TIERING_KV_CACHE_IMPL_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "gpu_worker/tiering/cold_reads.h"
+#include "gpu_worker/tiering/kv_cache.h"
+#include "gpu_worker/tiering/remote_tier.h"
+#include "gpu_worker/tiering/sequence.h"
+#include "gpu_worker/tiering/step.h"
+#include "gpu_worker/tiering/t0_lines.h"
+
+namespace farkv {
+
+struct KvCache::Impl {
+  Impl(const TieringOptions& tiering_options, const KvGeometry& kv_geometry,
+       T0Lines t0_lines)
+      : options(tiering_options),
+        geometry(kv_geometry),
+        lines(std::move(t0_lines)),
+        step(kv_geometry) {}
+  ~Impl();
+
+  Sequence* Find(SequenceId id) const {
+    auto it = sequences.find(id);
+    return it == sequences.end() ? nullptr : it->second.get();
+  }
+  absl::Status CheckSpec(const SequenceSpec& spec) const;
+  absl::StatusOr<SequenceId> Open(const SequenceSpec& spec);
+  absl::Status CheckRows(std::span<const StepRows> rows);
+  absl::Status Begin(std::span<const StepRows> rows, Stream& on);
+  bool MakeRoom(int64_t sets);
+  void DropUnusedReads();
+  absl::StatusOr<LayerView> PrepareLayer(int layer);
+  absl::Status Commit();
+  void Discard();
+  void Close(SequenceId id);
+  void Park(SequenceId id);
+  absl::Status Drain(absl::Duration timeout);
+
+  TieringOptions options;
+  KvGeometry geometry;
+  T0Lines lines;
+  Step step;
+  Stream* stream = nullptr;  // of the step
+  uint64_t last_sequence_id = 0;
+  std::vector<SequenceId> failed;
+  SequenceMap sequences;
+  // Both null without memory nodes; reads uses the links of remote.
+  std::unique_ptr<RemoteTier> remote;
+  std::unique_ptr<ColdReads> reads;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TIERING_KV_CACHE_IMPL_H_

@@ -1,0 +1,80 @@
+// What the cache says about itself: statistics, tier maps, peers.
+#include <bit>
+
+#include "gpu_worker/tiering/kv_cache_impl.h"
+
+namespace farkv {
+
+SequenceTierStats KvCache::Stats(SequenceId id) const {
+  const Sequence* sequence = impl_->Find(id);
+  if (sequence == nullptr) return {};
+  SequenceTierStats stats = sequence->stats;
+  for (size_t i = 0; i < sequence->reads_by_node.size(); ++i) {
+    const std::string& node = impl_->remote->links()[i]->node_id();
+    stats.cold_rows_by_node[node] = sequence->reads_by_node[i];
+  }
+  for (int i = 0; i < sequence->table.num_pages(); ++i) {
+    const Page& page = sequence->table.page(i);
+    stats.t0_tokens += std::popcount(page.written & page.resident);
+    stats.t1_tokens += std::popcount(page.cold());
+  }
+  return stats;
+}
+
+std::vector<PageTierMap> KvCache::TierMap(SequenceId id) const {
+  std::vector<PageTierMap> map;
+  const Sequence* sequence = impl_->Find(id);
+  if (sequence == nullptr) return map;
+  for (int i = 0; i < sequence->table.num_pages(); ++i) {
+    const Page& page = sequence->table.page(i);
+    PageTierMap entry;
+    entry.page_index = i;
+    entry.stored = page.state == StoreState::kStored;
+    if (entry.stored) {
+      const int node = sequence->remote.pages[static_cast<size_t>(i)].node;
+      entry.node_id =
+          impl_->remote->links()[static_cast<size_t>(node)]->node_id();
+    }
+    for (int slot = 0; slot < std::popcount(page.written); ++slot) {
+      const bool resident = (page.resident >> slot & 1) != 0;
+      entry.tiers.push_back(resident ? Tier::kT0 : Tier::kT1);
+    }
+    map.push_back(std::move(entry));
+  }
+  return map;
+}
+
+std::vector<int64_t> KvCache::Scores(SequenceId id) const {
+  const Sequence* sequence = impl_->Find(id);
+  return sequence == nullptr ? std::vector<int64_t>() : sequence->scores;
+}
+
+T0Usage KvCache::t0_usage() const {
+  const T0Lines& lines = impl_->lines;
+  T0Usage usage;
+  usage.capacity_bytes =
+      static_cast<uint64_t>(lines.num_sets()) * lines.set_bytes();
+  usage.used_bytes =
+      static_cast<uint64_t>(lines.used_sets()) * lines.set_bytes();
+  usage.line_bytes = lines.line_bytes();
+  if (impl_->reads != nullptr) {
+    usage.staging_bytes = impl_->reads->staging_bytes();
+  }
+  return usage;
+}
+
+std::vector<PeerStats> KvCache::Peers() const {
+  std::vector<PeerStats> peers;
+  if (impl_->remote == nullptr) return peers;
+  for (const auto& link : impl_->remote->links()) {
+    peers.push_back(link->Stats());
+  }
+  return peers;
+}
+
+int64_t KvCache::num_tokens(SequenceId id) const {
+  const Sequence* sequence = impl_->Find(id);
+  return sequence == nullptr ? 0 : sequence->table.num_tokens();
+}
+
+}  // namespace farkv
