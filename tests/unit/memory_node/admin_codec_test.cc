@@ -1,0 +1,63 @@
+#include "memory_node/service/admin_codec.h"
+
+#include "tests/unit/memory_node/directory_fixture.h"
+
+namespace farkv {
+namespace {
+
+class AdminCodecTest : public DirectoryFixture {};
+
+TEST_F(AdminCodecTest, ASessionIsShownWithItsPagesAndBytes) {
+  Open();
+  ReserveAndStore(1, {0, 0});
+  directory_.Apply(Plan(2, {{1, 0}})).value();
+  clock_.Advance(absl::Seconds(2));
+
+  const auto proto = ToProto(directory_.Describe(TestSession(1)).value());
+
+  EXPECT_EQ(proto.session_id(), TestSession(1).ToBytes());
+  EXPECT_EQ(proto.worker_id(), "worker");
+  EXPECT_EQ(proto.pages(), 2u);
+  EXPECT_EQ(proto.stored_pages(), 1u);
+  EXPECT_EQ(proto.bytes(), 2 * PageLayout::T1(kSmallGeometry).stride);
+  EXPECT_EQ(proto.lease_remaining().seconds(), 3);
+  EXPECT_EQ(proto.age().seconds(), 2);
+}
+
+TEST_F(AdminCodecTest, APoolCountsReservedStoredAndQuarantinedPages) {
+  Open(1);
+  ReserveAndStore(1, {0, 0});
+  directory_.Apply(Plan(2, {{1, 0}})).value();
+
+  const auto proto = PoolToProto(pool_.stats(), directory_.stats(), "node", -1);
+
+  EXPECT_EQ(proto.owner_id(), "node");
+  EXPECT_EQ(proto.used_pages(), 2u);
+  EXPECT_EQ(proto.reserved_pages(), 1u);
+  EXPECT_EQ(proto.capacity_pages(), kPages);
+  EXPECT_EQ(proto.live_rows(), 2u * kPageTokens);
+}
+
+TEST_F(AdminCodecTest, ATierMapMergesHeadsAndLayers) {
+  Open();
+  ReserveAndStore(1, {0, 0});
+  ReserveAndStore(2, {1, 0});
+  directory_.Apply(Plan(3, {{0, 1}})).value();
+  TierPlanCall plan = Plan(4);
+  plan.evictions = {{{0, 0}, {1, 0}}, {{1, 0}, {4, 2}}};
+  directory_.Apply(plan).value();
+
+  const auto proto =
+      TierMapToProto(directory_.Describe(TestSession(1)).value(),
+                     directory_.DescribePages(TestSession(1)).value(), "node");
+
+  ASSERT_EQ(proto.pages_size(), 2);
+  EXPECT_EQ(proto.pages(0).tiers(), "111" + std::string(61, '3'));
+  EXPECT_TRUE(proto.pages(0).stored());
+  EXPECT_FALSE(proto.pages(1).stored());
+  EXPECT_EQ(proto.sequence().t1_tokens(), 3);
+  EXPECT_EQ(proto.sequence().t3_tokens(), 61);
+}
+
+}  // namespace
+}  // namespace farkv

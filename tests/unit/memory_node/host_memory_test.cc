@@ -1,0 +1,58 @@
+#include "memory_node/pool/host_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace farkv {
+namespace {
+
+// A root directory with the files that the kernel would show.
+class HostMemoryTest : public ::testing::Test {
+ protected:
+  HostMemoryTest() {
+    std::filesystem::remove_all(root_);
+    std::filesystem::create_directories(root_ + "/proc");
+    std::filesystem::create_directories(root_ + "/sys/fs/cgroup");
+    Write("/proc/meminfo",
+          "MemTotal:       4000 kB\nMemFree:  1 kB\n"
+          "MemAvailable:   2000 kB\nHugePages_Total:       0\n");
+  }
+  ~HostMemoryTest() override { std::filesystem::remove_all(root_); }
+
+  void Write(const std::string& path, const std::string& text) {
+    std::ofstream(root_ + path) << text;
+  }
+
+  const std::string root_ = ::testing::TempDir() + "/host_memory_test";
+};
+
+TEST_F(HostMemoryTest, WithoutAGroupTheMachineDecides) {
+  EXPECT_EQ(AvailableMemoryBytes(root_), 2000u << 10);
+}
+
+TEST_F(HostMemoryTest, AGroupsLimitLessItsUseDecidesWhenItIsSmaller) {
+  Write("/sys/fs/cgroup/memory.max", "1000000\n");
+  Write("/sys/fs/cgroup/memory.current", "400000\n");
+
+  EXPECT_EQ(AvailableMemoryBytes(root_), 600000u);
+}
+
+TEST_F(HostMemoryTest, AGroupWithoutALimitDoesNotMatter) {
+  Write("/sys/fs/cgroup/memory.max", "max\n");
+  Write("/sys/fs/cgroup/memory.current", "400000\n");
+
+  EXPECT_EQ(AvailableMemoryBytes(root_), 2000u << 10);
+}
+
+TEST_F(HostMemoryTest, APoolThatDoesNotFitIsRefusedNamingBoth) {
+  EXPECT_TRUE(CheckPoolFits(1 << 20, 1 << 20).ok());
+  EXPECT_TRUE(CheckPoolFits(1 << 20, 0).ok());
+  const std::string text = CheckPoolFits(2 << 20, 1 << 20).ToString();
+  EXPECT_NE(text.find("2MiB"), std::string::npos);
+  EXPECT_NE(text.find("1MiB"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace farkv

@@ -1,0 +1,4 @@
+farkv_test(memory_node_service_test
+  SRCS admin_codec_test.cc host_memory_test.cc node_events_test.cc
+  DEPS farkv_memory_node_service
+  LABELS unit cpu)
