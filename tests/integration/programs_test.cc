@@ -41,7 +41,7 @@ void ExpectRefusal(const std::vector<std::string>& command,
   EXPECT_THAT(result.output, message);
 }
 
-TEST(ProcessTest, AWorkerRefusesBadFlagsByName) {
+TEST(ProgramsTest, AWorkerRefusesBadFlagsByName) {
   const std::string model = "--model=" + ReasonerDir();
   ExpectRefusal(WorkerCommand({model, "--hbm-ratio=1.5"}),
                 AllOf(HasSubstr("hbm-ratio"), HasSubstr("1.5")));
@@ -60,18 +60,18 @@ TEST(ProcessTest, AWorkerRefusesBadFlagsByName) {
   ExpectRefusal(WorkerCommand({}), HasSubstr("--model"));
 }
 
-TEST(ProcessTest, AWorkerNamesAMissingModelFile) {
+TEST(ProgramsTest, AWorkerNamesAMissingModelFile) {
   ExpectRefusal(WorkerCommand({"--model=/nonexistent"}),
                 HasSubstr("/nonexistent/config.json"));
 }
 
-TEST(ProcessTest, AWorkerNamesAnUnreachableNode) {
+TEST(ProgramsTest, AWorkerNamesAnUnreachableNode) {
   ExpectRefusal(
       WorkerCommand({"--model=" + ReasonerDir(), "--memory-nodes=127.0.0.1:1"}),
       HasSubstr("127.0.0.1:1"));
 }
 
-TEST(ProcessTest, ATakenPortIsNamed) {
+TEST(ProgramsTest, ATakenPortIsNamed) {
   bench::NodeClusterOptions options;
   options.bin_dir = BinDir();
   options.t1_bytes = "64MiB";
@@ -87,7 +87,7 @@ TEST(ProcessTest, ATakenPortIsNamed) {
   ExpectRefusal(command, HasSubstr(absl::StrCat(taken)));
 }
 
-TEST(ProcessTest, ANodeRefusesBadFlagsByName) {
+TEST(ProgramsTest, ANodeRefusesBadFlagsByName) {
   ExpectRefusal(NodeCommand({"--t1-bytes=1"}), HasSubstr("t1-bytes"));
   ExpectRefusal(NodeCommand({"--map-dir=/nonexistent/dir"}),
                 HasSubstr("/nonexistent/dir"));
@@ -95,7 +95,7 @@ TEST(ProcessTest, ANodeRefusesBadFlagsByName) {
                 HasSubstr("high-watermark"));
 }
 
-TEST(ProcessTest, TheSocketOfADeadNodeIsReplacedThatOfALiveOneIsNot) {
+TEST(ProgramsTest, TheSocketOfADeadNodeIsReplacedThatOfALiveOneIsNot) {
   TemporaryFolder folder;
   const std::string socket = folder.path() + "/twin.sock";
   const auto start = [&](const std::string& name) {
@@ -125,7 +125,7 @@ TEST(ProcessTest, TheSocketOfADeadNodeIsReplacedThatOfALiveOneIsNot) {
   EXPECT_FALSE(std::filesystem::exists(socket));
 }
 
-TEST(ProcessTest, FarkvctlShowsNodesAndFailsWhenNoneAnswers) {
+TEST(ProgramsTest, FarkvctlShowsNodesAndFailsWhenNoneAnswers) {
   bench::NodeClusterOptions options;
   options.bin_dir = BinDir();
   options.t1_bytes = "64MiB";
