@@ -107,7 +107,7 @@ FARKV_AVX512BF16 void Logits(const LeafCall& call, const Group& group,
   for (int i = 0; i < rows.count; i += 4) {
     __m512 reduced[4];
     for (int j = 0; j < 4; ++j) {
-      const std::byte* key = rows.key[i + j];
+      const std::byte* key = rows.key(i + j);
       __m512 sum[kQueries] = {_mm512_setzero_ps(), _mm512_setzero_ps(),
                               _mm512_setzero_ps(), _mm512_setzero_ps()};
       for (int c = 0; c < chunks; ++c) {
@@ -123,8 +123,8 @@ FARKV_AVX512BF16 void Logits(const LeafCall& call, const Group& group,
       }
       reduced[j] = Interleave(sum[0], sum[1], sum[2], sum[3]);
       if constexpr (kPrefetch) {
-        Prefetch(call.next->key[i + j], lines);
-        Prefetch(rows.value[i + j], lines);
+        Prefetch(call.ahead->key(i + j), lines);
+        Prefetch(rows.value(i + j), lines);
       }
     }
     _mm512_store_ps(logits + i * kQueries, _mm512_mul_ps(Rows(reduced), scale));
@@ -290,7 +290,7 @@ FARKV_AVX512BF16 void Values(const LeafCall& call, const LeafQuery* queries,
     }
   }
   for (int i = 0; i < rows.count; ++i) {
-    const std::byte* value = rows.value[i] + offset;
+    const std::byte* value = rows.value(i) + offset;
     __m512 p[size_t{kSize}];
     for (int q = 0; q < kSize; ++q) {
       p[q] = _mm512_set1_ps(weights[i * kQueries + q]);
@@ -306,8 +306,8 @@ FARKV_AVX512BF16 void Values(const LeafCall& call, const LeafQuery* queries,
       }
     }
     if constexpr (kPrefetch) {
-      Prefetch(call.next->value[i] + offset, kRegisters);
-      Prefetch(call.next->key[i] + offset, kRegisters);
+      Prefetch(call.ahead->value(i) + offset, kRegisters);
+      Prefetch(call.next->key(i) + offset, kRegisters);
     }
   }
   for (int q = 0; q < kSize; ++q) {

@@ -42,11 +42,6 @@ struct CallScratch {
   std::vector<ScoredPage> scored_pages;
 };
 
-struct FinishScratch {
-  AttentionTree tree;
-  std::vector<float> factors;
-};
-
 template <class T>
 T& ThreadScratch() {
   static thread_local T scratch;
@@ -86,7 +81,7 @@ void FinishRow(const AttentionCall& call, const RowBlock& block,
   const PartialView result = call.Partial(block, 0, row);
   if (block.num_splits == 0) ClearPartials(heads, dim, result);
   if (block.num_splits > 1) {
-    AttentionTree& tree = ThreadScratch<FinishScratch>().tree;
+    AttentionTree& tree = ThreadScratch<AttentionTree>();
     tree.Reset(heads, dim, AttentionTree::Gaps::kAbsent);
     for (int split = 0; split < block.num_splits; ++split) {
       const SubtreeId id =
@@ -100,29 +95,30 @@ void FinishRow(const AttentionCall& call, const RowBlock& block,
       call.args->out + call.RowOf(block, row) * call.heads() * call.head_dim());
 }
 
-// Adds 64 sums to the scores that exist.
-void AddToScores(const AttentionArgs& args, const float* sums, size_t first,
+LeafScoreCall ScoreCall(const AttentionArgs& args, const float* weights,
+                        const float* m_leaf, const float* m, const float* l) {
+  return {
+      .num_heads = args.num_query_heads,
+      .weights = weights,
+      .m_leaf = m_leaf,
+      .m = m,
+      .l = l,
+      .scale = kFixedPointOne / (static_cast<double>(args.geometry.num_layers) *
+                                 static_cast<double>(args.num_query_heads))};
+}
+
+// Adds to the scores of the page from position `first` on that exist.
+void AddToScores(const LeafScoreCall& leaf, size_t first,
                  std::span<int64_t> scores) {
-  const double scale =
-      kFixedPointOne / (static_cast<double>(args.geometry.num_layers) *
-                        static_cast<double>(args.num_query_heads));
   if (first + kPageTokens <= scores.size()) {
-    AddRoundedScores(sums, scale, scores.data() + first);
+    AddPageScores(leaf, scores.data() + first);
     return;
   }
   int64_t page[kPageTokens] = {};
-  AddRoundedScores(sums, scale, page);
+  AddPageScores(leaf, page);
   for (size_t s = 0; first + s < scores.size(); ++s) {
     scores[first + s] += page[s];
   }
-}
-
-void SumLeaf(const AttentionArgs& args, const float* weights,
-             const float* m_leaf, const float* m, const float* l, float* sums) {
-  float* factors = Grow(ThreadScratch<FinishScratch>().factors,
-                        static_cast<size_t>(args.num_query_heads));
-  LeafFactors(args.num_query_heads, m_leaf, m, l, factors);
-  SumHeadWeights(args.num_query_heads, weights, factors, sums);
 }
 
 void ScorePage(const AttentionCall& call, const ScoredPage& item) {
@@ -138,11 +134,11 @@ void ScorePage(const AttentionCall& call, const ScoredPage& item) {
       if (call.PositionOf(block, row) < first) continue;
       const size_t leaf = call.LeafOf(block, row, item.page);
       const PartialView whole = call.Partial(block, 0, row);
-      float sums[kPageTokens];
-      SumLeaf(*call.args, call.weights + leaf * call.heads() * kPageTokens,
-              call.leaf_m + leaf * call.heads(), whole.m, whole.l, sums);
-      AddToScores(*call.args, sums, static_cast<size_t>(first),
-                  sequence.scores);
+      const float* weights = call.weights + leaf * call.heads() * kPageTokens;
+      AddToScores(
+          ScoreCall(*call.args, weights, call.leaf_m + leaf * call.heads(),
+                    whole.m, whole.l),
+          static_cast<size_t>(first), sequence.scores);
     }
   }
 }
@@ -247,6 +243,7 @@ void RunLeaf(const AttentionArgs& args, const LeafKernel& kernel,
   struct Scratch {
     std::vector<std::byte> query;
     std::vector<LeafQuery> queries;
+    DenseRows dense;
     LeafRows rows;
   };
   Scratch& scratch = ThreadScratch<Scratch>();
@@ -257,9 +254,10 @@ void RunLeaf(const AttentionArgs& args, const LeafKernel& kernel,
       Grow(scratch.query, heads * dim * kernel.query_element_bytes);
   PackRow(kernel, args, query_row, packed);
   LeafQuery* queries = Grow(scratch.queries, static_cast<size_t>(group));
+  scratch.dense.Set(args.geometry.VectorBytes());
   const uint64_t mask = CausalMask(page.page_index, position);
   for (int kv_head = 0; kv_head < args.geometry.num_kv_heads; ++kv_head) {
-    CollectRows(args.geometry, page, kv_head, page.live[kv_head] & mask,
+    CollectRows(scratch.dense, page, kv_head, page.live[kv_head] & mask,
                 scratch.rows);
     for (int g = 0; g < group; ++g) {
       const size_t head = static_cast<size_t>(kv_head * group + g);
@@ -295,9 +293,7 @@ void AttentionLeaf(const AttentionArgs& args, const float* query_row,
 void AddLeafScores(const AttentionArgs& args, const float* weights,
                    const float* m_leaf, const float* m, const float* l,
                    int64_t* page_scores) {
-  float sums[kPageTokens];
-  SumLeaf(args, weights, m_leaf, m, l, sums);
-  AddToScores(args, sums, 0, {page_scores, kPageTokens});
+  AddPageScores(ScoreCall(args, weights, m_leaf, m, l), page_scores);
 }
 
 }  // namespace farkv

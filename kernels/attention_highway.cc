@@ -65,7 +65,7 @@ HWY_INLINE void RowLogits(const LeafCall& call, const LeafQuery* queries, int i,
   for (int c = 0; c < call.head_dim; c += kLanes) {
     Vector key[kRowsAtOnce];
     for (int j = 0; j < kRowsAtOnce; ++j) {
-      key[j] = Rows::Load(rows.key[i + j] + c * Rows::kBytes);
+      key[j] = Rows::Load(rows.key(i + j) + c * Rows::kBytes);
     }
     for (int q = 0; q < kSize; ++q) {
       const auto* query = static_cast<const float*>(queries[q].query);
@@ -112,7 +112,7 @@ HWY_INLINE void Values(const LeafCall& call, const LeafQuery* queries,
     for (int v = 0; v < kVectors; ++v) sum[q][v] = hn::Zero(d);
   }
   for (int i = 0; i < rows.count; ++i) {
-    const std::byte* value = rows.value[i] + column * Rows::kBytes;
+    const std::byte* value = rows.value(i) + column * Rows::kBytes;
     Vector x[size_t{kVectors}];
     for (int v = 0; v < kVectors; ++v) {
       x[v] = Rows::Load(value + v * kLanes * Rows::kBytes);
@@ -125,8 +125,8 @@ HWY_INLINE void Values(const LeafCall& call, const LeafQuery* queries,
     }
     if (call.next != nullptr) {
       const ptrdiff_t offset = column * Rows::kBytes;
-      Prefetch(call.next->value[i] + offset, kVectors * kLanes * Rows::kBytes);
-      Prefetch(call.next->key[i] + offset, kVectors * kLanes * Rows::kBytes);
+      Prefetch(call.ahead->value(i) + offset, kVectors * kLanes * Rows::kBytes);
+      Prefetch(call.next->key(i) + offset, kVectors * kLanes * Rows::kBytes);
     }
   }
   for (int q = 0; q < kSize; ++q) {
@@ -147,8 +147,8 @@ HWY_NOINLINE void GroupLeaf(const LeafCall& call, const LeafQuery* queries) {
     RowLogits<Rows, kSize>(call, queries, i, logits);
     if (call.next == nullptr) continue;
     for (int j = i; j < i + kRowsAtOnce; ++j) {
-      Prefetch(call.next->key[j], bytes);
-      Prefetch(call.rows->value[j], bytes);
+      Prefetch(call.ahead->key(j), bytes);
+      Prefetch(call.rows->value(j), bytes);
     }
   }
   for (int q = 0; q < kSize; ++q) {
@@ -192,45 +192,29 @@ void Leaf(const LeafCall& call) {
 void LeafF32(const LeafCall& call) { Leaf<F32Rows>(call); }
 void LeafBf16(const LeafCall& call) { Leaf<Bf16Rows>(call); }
 
-void Factors(int num_heads, const float* m_leaf, const float* m, const float* l,
-             float* factors) {
+// exp(m_leaf - m) / l of `count` heads, one vector's worth; 0 where the leaf
+// is empty.
+HWY_INLINE void Factors(const LeafScoreCall& call, int head, int count,
+                        float* factors) {
   const FloatTag d;
-  constexpr size_t kBytes = sizeof(float);
-  HWY_ALIGN float leaf[kLanes] = {};
-  HWY_ALIGN float all[kLanes] = {};
-  HWY_ALIGN float sum[kLanes] = {};
-  for (int h = 0; h < num_heads; h += kLanes) {
-    const int rest = num_heads - h;
-    const size_t count = static_cast<size_t>(rest < kLanes ? rest : kLanes);
-    __builtin_memcpy(leaf, m_leaf + h, count * kBytes);
-    __builtin_memcpy(all, m + h, count * kBytes);
-    __builtin_memcpy(sum, l + h, count * kBytes);
-    const Vector m_of_leaf = hn::Load(d, leaf);
-    const auto any = hn::Gt(m_of_leaf, hn::Set(d, -__builtin_inff()));
-    const Vector scaled = AttentionExp(d, hn::Sub(m_of_leaf, hn::Load(d, all)));
-    hn::Store(hn::IfThenElseZero(any, hn::Div(scaled, hn::Load(d, sum))), d,
-              leaf);
-    __builtin_memcpy(factors + h, leaf, count * kBytes);
+  HWY_ALIGN float m_leaf[kLanes] = {};
+  HWY_ALIGN float m[kLanes] = {};
+  HWY_ALIGN float l[kLanes] = {};
+  for (int i = 0; i < count; ++i) {
+    m_leaf[i] = call.m_leaf[head + i];
+    m[i] = call.m[head + i];
+    l[i] = call.l[head + i];
   }
+  const Vector leaf = hn::Load(d, m_leaf);
+  const auto any = hn::Gt(leaf, hn::Set(d, -__builtin_inff()));
+  const Vector scaled = AttentionExp(d, hn::Sub(leaf, hn::Load(d, m)));
+  hn::Store(hn::IfThenElseZero(any, hn::Div(scaled, hn::Load(d, l))), d,
+            factors);
 }
 
-// sums[s] = sum over heads, in head order, of weights[h][s] * factors[h].
-void SumWeights(int num_heads, const float* weights, const float* factors,
-                float* sums) {
-  const FloatTag d;
-  for (int s = 0; s < kPageTokens; s += kLanes) {
-    Vector sum = hn::Zero(d);
-    for (int h = 0; h < num_heads; ++h) {
-      const Vector p = hn::LoadU(d, weights + h * kPageTokens + s);
-      sum = hn::Add(sum, hn::Mul(p, hn::Set(d, factors[h])));
-    }
-    hn::StoreU(sum, d, sums + s);
-  }
-}
-
-// scores[s] += round(sums[s] * scale), to nearest even, for values below 2^51:
-// adding 1.5 * 2^52 leaves the integer in the low mantissa bits.
-void AddRounded(const float* sums, double scale, int64_t* scores) {
+// scores += round(sums * scale): adding 1.5 * 2^52 leaves the integer in the
+// low mantissa bits.
+HWY_INLINE void AddRounded(const float* sums, double scale, int64_t* scores) {
   const hn::CappedTag<double, 8> d;
   const hn::Rebind<float, decltype(d)> half;
   const hn::RebindToSigned<decltype(d)> whole;
@@ -246,6 +230,27 @@ void AddRounded(const float* sums, double scale, int64_t* scores) {
   }
 }
 
+void LeafScores(const LeafScoreCall& call, int64_t* scores) {
+  const FloatTag d;
+  HWY_ALIGN float sums[kPageTokens] = {};
+  HWY_ALIGN float factors[kLanes];
+  for (int head = 0; head < call.num_heads; head += kLanes) {
+    const int rest = call.num_heads - head;
+    const int count = rest < kLanes ? rest : kLanes;
+    Factors(call, head, count, factors);
+    for (int s = 0; s < kPageTokens; s += kLanes) {
+      const float* weights = call.weights + head * kPageTokens + s;
+      Vector sum = hn::Load(d, sums + s);
+      for (int h = 0; h < count; ++h) {
+        const Vector p = hn::LoadU(d, weights + h * kPageTokens);
+        sum = hn::Add(sum, hn::Mul(p, hn::Set(d, factors[h])));
+      }
+      hn::Store(sum, d, sums + s);
+    }
+  }
+  AddRounded(sums, call.scale, scores);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace farkv
 HWY_AFTER_NAMESPACE();
@@ -259,9 +264,7 @@ namespace farkv {
 
 HWY_EXPORT(LeafF32);
 HWY_EXPORT(LeafBf16);
-HWY_EXPORT(Factors);
-HWY_EXPORT(SumWeights);
-HWY_EXPORT(AddRounded);
+HWY_EXPORT(LeafScores);
 
 namespace {
 
@@ -291,18 +294,8 @@ LeafKernel HighwayLeafKernel(DType dtype) {
           }};
 }
 
-void LeafFactors(int num_heads, const float* m_leaf, const float* m,
-                 const float* l, float* factors) {
-  HWY_DYNAMIC_DISPATCH(Factors)(num_heads, m_leaf, m, l, factors);
-}
-
-void SumHeadWeights(int num_heads, const float* weights, const float* factors,
-                    float* sums) {
-  HWY_DYNAMIC_DISPATCH(SumWeights)(num_heads, weights, factors, sums);
-}
-
-void AddRoundedScores(const float* sums, double scale, int64_t* scores) {
-  HWY_DYNAMIC_DISPATCH(AddRounded)(sums, scale, scores);
+void AddPageScores(const LeafScoreCall& call, int64_t* scores) {
+  HWY_DYNAMIC_DISPATCH(LeafScores)(call, scores);
 }
 
 }  // namespace farkv

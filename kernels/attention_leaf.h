@@ -24,19 +24,46 @@ namespace farkv {
 // Queries that a leaf computes together; a wider call is a loop over these.
 inline constexpr int kLeafQueries = 4;
 
-// The live rows of one page for one KV head, ascending. Entries from `count`
-// on repeat the last live row, so that an implementation may read rows in
-// fours; dead rows are named nowhere.
-struct LeafRows {
-  int count = 0;
-  uint64_t live = 0;
+// Offsets and slots of a full page that lies in one run: the common case,
+// shared by all its LeafRows.
+struct DenseRows {
+  // Makes it fit keys and values of `vector_bytes`.
+  void Set(size_t vector_bytes);
+
+  size_t vector_bytes = 0;
+  uintptr_t offset[kPageTokens] = {};
   uint8_t slot[kPageTokens] = {};
-  const std::byte* key[kPageTokens] = {};
-  const std::byte* value[kPageTokens] = {};
 };
 
-// Collects the rows of KV head `head` whose bit is set in `live`.
-void CollectRows(const KvGeometry& geometry, const PageRuns& page, int head,
+// The live rows of one page for one KV head, ascending. Rows from `count` on
+// repeat the last live one, so that an implementation may read in fours and
+// prefetch without looking; dead rows are named nowhere.
+struct LeafRows {
+  LeafRows() = default;
+  LeafRows(const LeafRows&) = delete;  // points into itself
+
+  const std::byte* key(int i) const {
+    return reinterpret_cast<const std::byte*>(keys + key_offset[i]);
+  }
+  const std::byte* value(int i) const {
+    return reinterpret_cast<const std::byte*>(values + value_offset[i]);
+  }
+
+  int count = 0;
+  uintptr_t keys = 0;
+  uintptr_t values = 0;
+  const uintptr_t* key_offset = nullptr;
+  const uintptr_t* value_offset = nullptr;
+  const uint8_t* slot = nullptr;  // of each live row
+  // Used when the page is not dense.
+  uintptr_t own_key[kPageTokens];
+  uintptr_t own_value[kPageTokens];
+  uint8_t own_slot[kPageTokens];
+};
+
+// Collects the rows of KV head `head` whose bit is set in `live`. `rows` may
+// point into `dense`, which fits the geometry, and owns nothing.
+void CollectRows(const DenseRows& dense, const PageRuns& page, int head,
                  uint64_t live, LeafRows& rows);
 
 // Bits of the slots of a page at positions <= `position`.
@@ -54,7 +81,10 @@ struct LeafQuery {
 
 struct LeafCall {
   const LeafRows* rows = nullptr;
-  const LeafRows* next = nullptr;  // of the leaf to come; null at the end
+  // What to prefetch, both null or both with rows: the leaf that comes next,
+  // a second time, and one farther ahead, for the first time.
+  const LeafRows* next = nullptr;
+  const LeafRows* ahead = nullptr;
   const LeafQuery* queries = nullptr;
   int num_queries = 0;
   int head_dim = 0;

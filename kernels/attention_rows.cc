@@ -1,98 +1,83 @@
-// From runs and bitmaps to the row pointers of a leaf. Compiled once per
-// Highway target for the sake of the pointer loops; no arithmetic on rows.
+// From runs and bitmaps to the rows of a leaf.
 #include <bit>
 #include <cassert>
 
 #include "kernels/attention_leaf.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/attention_rows.cc"
-#include "hwy/foreach_target.h"  // IWYU pragma: keep
-#include "hwy/highway.h"
-
-HWY_BEFORE_NAMESPACE();
 namespace farkv {
-namespace HWY_NAMESPACE {
+namespace {
 
-HWY_INLINE uint64_t LowBits(int count) {
+uint64_t LowBits(int64_t count) {
   return count >= kPageTokens ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
 }
 
-// Appends every row of the run, from its first slot on.
-HWY_INLINE int AppendAll(const Run& run, const std::byte* key,
-                         const std::byte* value, size_t vector_bytes, int count,
-                         LeafRows& rows) {
-  const std::byte** keys = rows.key + count;
-  const std::byte** values = rows.value + count;
-  uint8_t* slots = rows.slot + count;
-  for (size_t i = 0; i < run.length; ++i) keys[i] = key + i * vector_bytes;
-  for (size_t i = 0; i < run.length; ++i) values[i] = value + i * vector_bytes;
-  for (int i = 0; i < run.length; ++i) {
-    slots[i] = static_cast<uint8_t>(run.first_slot + i);
-  }
-  return count + run.length;
+uintptr_t Address(const std::byte* at) {
+  return reinterpret_cast<uintptr_t>(at);
 }
 
-HWY_INLINE int AppendLive(const Run& run, const std::byte* key,
-                          const std::byte* value, size_t vector_bytes,
-                          uint64_t bits, int count, LeafRows& rows) {
+// Appends the rows of one run whose bit, counted from its first slot, is set.
+void Append(const Run& run, int head, size_t vector_bytes, uint64_t bits,
+            LeafRows& rows) {
+  const size_t to_head = static_cast<size_t>(head) * run.head_stride;
+  const uintptr_t key = Address(run.keys) + to_head;
+  const uintptr_t value = Address(run.values) + to_head;
+  int count = rows.count;
   for (; bits != 0; bits &= bits - 1) {
     const int i = std::countr_zero(bits);
     const size_t offset = static_cast<size_t>(i) * vector_bytes;
-    rows.slot[count] = static_cast<uint8_t>(run.first_slot + i);
-    rows.key[count] = key + offset;
-    rows.value[count] = value + offset;
+    rows.own_slot[count] = static_cast<uint8_t>(run.first_slot + i);
+    rows.own_key[count] = key + offset;
+    rows.own_value[count] = value + offset;
     ++count;
   }
-  return count;
-}
-
-void Collect(size_t vector_bytes, const PageRuns& page, int head, uint64_t live,
-             LeafRows& rows) {
-  int count = 0;
-  uint64_t found = 0;
-  for (const Run& run : page.runs) {
-    const uint64_t all = LowBits(run.length);
-    const uint64_t bits = (live >> run.first_slot) & all;
-    if (bits == 0) continue;
-    const size_t offset = static_cast<size_t>(head) * run.head_stride;
-    const std::byte* key = run.keys + offset;
-    const std::byte* value = run.values + offset;
-    count = bits == all
-                ? AppendAll(run, key, value, vector_bytes, count, rows)
-                : AppendLive(run, key, value, vector_bytes, bits, count, rows);
-    found |= bits << run.first_slot;
-  }
-  assert(found == live);  // every live slot must lie in a run
-  rows.live = found;
   rows.count = count;
-  for (int i = count; i < kPageTokens && count > 0; ++i) {
-    rows.key[i] = rows.key[count - 1];
-    rows.value[i] = rows.value[count - 1];
-  }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace farkv
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-namespace farkv {
-
-HWY_EXPORT(Collect);
+}  // namespace
 
 uint64_t CausalMask(int32_t page_index, int64_t position) {
   const int64_t first = static_cast<int64_t>(page_index) * kPageTokens;
-  if (position < first) return 0;
-  const int64_t visible = position - first + 1;
-  return visible >= kPageTokens ? ~uint64_t{0} : (uint64_t{1} << visible) - 1;
+  return position < first ? 0 : LowBits(position - first + 1);
 }
 
-void CollectRows(const KvGeometry& geometry, const PageRuns& page, int head,
+void DenseRows::Set(size_t bytes) {
+  if (vector_bytes == bytes) return;
+  vector_bytes = bytes;
+  for (size_t i = 0; i < kPageTokens; ++i) {
+    offset[i] = i * bytes;
+    slot[i] = static_cast<uint8_t>(i);
+  }
+}
+
+void CollectRows(const DenseRows& dense, const PageRuns& page, int head,
                  uint64_t live, LeafRows& rows) {
-  HWY_DYNAMIC_DISPATCH(Collect)
-  (geometry.VectorBytes(), page, head, live, rows);
+  if (live == ~uint64_t{0} && page.runs.size() == 1) {
+    const Run& run = page.runs[0];
+    assert(run.first_slot == 0 && run.length == kPageTokens);
+    const size_t to_head = static_cast<size_t>(head) * run.head_stride;
+    rows.count = kPageTokens;
+    rows.keys = Address(run.keys) + to_head;
+    rows.values = Address(run.values) + to_head;
+    rows.key_offset = dense.offset;
+    rows.value_offset = dense.offset;
+    rows.slot = dense.slot;
+    return;
+  }
+  rows.count = 0;
+  rows.keys = 0;
+  rows.values = 0;
+  rows.key_offset = rows.own_key;
+  rows.value_offset = rows.own_value;
+  rows.slot = rows.own_slot;
+  for (const Run& run : page.runs) {
+    const uint64_t bits = (live >> run.first_slot) & LowBits(run.length);
+    Append(run, head, dense.vector_bytes, bits, rows);
+  }
+  assert(rows.count == std::popcount(live));  // each live slot is in a run
+  for (int i = rows.count; i < kPageTokens && rows.count > 0; ++i) {
+    rows.own_key[i] = rows.own_key[rows.count - 1];
+    rows.own_value[i] = rows.own_value[rows.count - 1];
+  }
 }
 
 }  // namespace farkv
-#endif  // HWY_ONCE

@@ -7,19 +7,19 @@
 
 namespace farkv {
 
-// factors[h] = exp(m_leaf[h] - m[h]) / l[h], 0 where the leaf is empty: what a
-// leaf's weights of head h are to be multiplied with.
-void LeafFactors(int num_heads, const float* m_leaf, const float* m,
-                 const float* l, float* factors);
-
-// sums[s] = sum over heads, in head order, of weights[h][s] * factors[h], for
-// the 64 slots of a page.
-void SumHeadWeights(int num_heads, const float* weights, const float* factors,
-                    float* sums);
-
-// scores[s] += round(sums[s] * scale), ties to even, for the 64 slots; each
-// product must be below 2^51.
-void AddRoundedScores(const float* sums, double scale, int64_t* scores);
+// scores[s] += round(scale * sum over heads, in head order, of
+// weights[h][s] * exp(m_leaf[h] - m[h]) / l[h]) for the 64 slots of a page,
+// ties to even. Sums are fp32, the scaling is in double and must stay below
+// 2^51. A head without rows in the leaf (m_leaf = -inf) adds nothing.
+struct LeafScoreCall {
+  int num_heads = 0;
+  const float* weights = nullptr;  // [num_heads][64]
+  const float* m_leaf = nullptr;   // [num_heads], likewise m and l
+  const float* m = nullptr;
+  const float* l = nullptr;
+  double scale = 0;
+};
+void AddPageScores(const LeafScoreCall& call, int64_t* scores);
 
 }  // namespace farkv
 

@@ -1,6 +1,7 @@
 // The work of one thread: leaves of a range of pages and KV heads, merged
 // along the tree, with each leaf's successor handed over for prefetching.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -10,10 +11,14 @@
 namespace farkv {
 namespace {
 
+// Rows are prefetched for the leaf after the next one; farther was no faster.
+constexpr int kAhead = 2;
+
 // Kept by each thread and only growing, so that nothing is allocated per leaf.
 struct UnitScratch {
   AttentionTree tree;
-  LeafRows rows[2];
+  DenseRows dense;
+  std::array<LeafRows, kAhead + 1> rows;  // a ring: this leaf and those to come
   LeafRows edge;
   std::vector<LeafQuery> queries;
 };
@@ -40,6 +45,10 @@ class UnitWalk {
   void Run();
 
  private:
+  int NumLeaves() const { return unit_.num_pages * unit_.num_heads; }
+  LeafRows& RowsOf(int leaf) {
+    return scratch_.rows[static_cast<size_t>(leaf % (kAhead + 1))];
+  }
   int FlatHeads() const { return block_.num_rows * unit_.num_heads * group_; }
   // Index of query head g of KV head h (counted within the unit) of a row.
   size_t Flat(int row, int h, int g) const {
@@ -54,13 +63,15 @@ class UnitWalk {
   // The rows that the block's last query row sees.
   void Collect(int page, int h, LeafRows& rows) const {
     const uint64_t mask = CausalMask(Page(page).page_index, last_position_);
-    CollectRows(call_.args->geometry, Page(page), unit_.first_head + h,
+    CollectRows(scratch_.dense, Page(page), unit_.first_head + h,
                 LiveOf(page, h) & mask, rows);
   }
   void FillQueries(int page, int h, PartialView view);
   void RunPageHead(int page, int h, PartialView view, const LeafRows& rows,
-                   const LeafRows* next);
+                   int step);
   void RunEdge(int page, int h, const LeafCall& all);
+  void Aim(int step, LeafCall& call);
+  void CollectLeaf(int leaf);
   void KeepMaxima(int page, PartialView view);
   void StoreRoot(PartialView root);
 
@@ -106,7 +117,7 @@ void UnitWalk::RunEdge(int page, int h, const LeafCall& all) {
   for (int row = 0; row < block_.num_rows; ++row) {
     const uint64_t mask =
         CausalMask(Page(page).page_index, first_position_ + row);
-    CollectRows(call_.args->geometry, Page(page), unit_.first_head + h,
+    CollectRows(scratch_.dense, Page(page), unit_.first_head + h,
                 LiveOf(page, h) & mask, scratch_.edge);
     RunLeafCall(*call_.kernel, call);
     call.queries += group_;
@@ -115,11 +126,11 @@ void UnitWalk::RunEdge(int page, int h, const LeafCall& all) {
 }
 
 void UnitWalk::RunPageHead(int page, int h, PartialView view,
-                           const LeafRows& rows, const LeafRows* next) {
+                           const LeafRows& rows, int step) {
   FillQueries(page, h, view);
   LeafCall call;
   call.rows = &rows;
-  call.next = next != nullptr && next->count > 0 ? next : nullptr;
+  Aim(step, call);
   call.queries = scratch_.queries.data();
   call.num_queries = block_.num_rows * group_;
   call.head_dim = call_.args->geometry.head_dim;
@@ -158,25 +169,37 @@ void UnitWalk::StoreRoot(PartialView root) {
   }
 }
 
+// Leaves are numbered page by page; past the last one there is nothing to
+// prefetch, and a leaf without rows is not prefetched.
+void UnitWalk::Aim(int step, LeafCall& call) {
+  const int last = NumLeaves() - 1;
+  const LeafRows& next = RowsOf(std::min(step + 1, last));
+  const LeafRows& ahead = RowsOf(std::min(step + kAhead, last));
+  if (step == last || next.count == 0 || ahead.count == 0) return;
+  call.next = &next;
+  call.ahead = &ahead;
+}
+
+void UnitWalk::CollectLeaf(int leaf) {
+  if (leaf >= NumLeaves()) return;
+  Collect(unit_.first_page + leaf / unit_.num_heads, leaf % unit_.num_heads,
+          RowsOf(leaf));
+}
+
 void UnitWalk::Run() {
   const size_t queries = static_cast<size_t>(block_.num_rows * group_);
   if (scratch_.queries.size() < queries) scratch_.queries.resize(queries);
+  scratch_.dense.Set(call_.args->geometry.VectorBytes());
   scratch_.tree.Reset(FlatHeads(), call_.args->geometry.head_dim,
                       AttentionTree::Gaps::kAbsent);
-  LeafRows* rows = &scratch_.rows[0];
-  LeafRows* next = &scratch_.rows[1];
-  const int end = unit_.first_page + unit_.num_pages;
-  Collect(unit_.first_page, 0, *rows);
-  for (int page = unit_.first_page; page < end; ++page) {
+  for (int leaf = 0; leaf < kAhead; ++leaf) CollectLeaf(leaf);
+  int leaf = 0;
+  for (int i = 0; i < unit_.num_pages; ++i) {
+    const int page = unit_.first_page + i;
     const PartialView view = scratch_.tree.Begin({0, Page(page).page_index});
-    for (int h = 0; h < unit_.num_heads; ++h) {
-      const bool same_page = h + 1 < unit_.num_heads;
-      const bool last = !same_page && page + 1 == end;
-      if (!last) {
-        Collect(same_page ? page : page + 1, same_page ? h + 1 : 0, *next);
-      }
-      RunPageHead(page, h, view, *rows, last ? nullptr : next);
-      std::swap(rows, next);
+    for (int h = 0; h < unit_.num_heads; ++h, ++leaf) {
+      CollectLeaf(leaf + kAhead);
+      RunPageHead(page, h, view, RowsOf(leaf), leaf);
     }
     if (block_.scored) KeepMaxima(page, view);
   }
