@@ -41,8 +41,8 @@ NodeAccess MakeNodeAccess(const TieringOptions& options) {
   access.control = [tls = options.tls](const std::string& address) {
     return MakeControlCalls(address, tls);
   };
-  access.transport = [spec = options.fault_spec](TransportOptions transport) {
-    return MakeNodeTransport(spec, std::move(transport));
+  access.transport = [options](TransportOptions transport) {
+    return MakeNodeTransport(options, std::move(transport));
   };
   return access;
 }

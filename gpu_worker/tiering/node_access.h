@@ -47,10 +47,11 @@ struct NodeAccess {
 NodeAccess MakeNodeAccess(const TieringOptions& options);
 
 // The UCX transport; in the -faults programs inside a fault decorator, as
-// `fault_spec` says. INVALID_ARGUMENT for a fault spec elsewhere. Chosen when
-// the program is linked: node_transport.cc or node_transport_faults.cc.
+// options.fault_spec says. Elsewhere INVALID_ARGUMENT for a fault spec and for
+// skip_row_checks. Chosen when the program is linked: node_transport.cc or
+// node_transport_faults.cc.
 absl::StatusOr<std::unique_ptr<Transport>> MakeNodeTransport(
-    const std::string& fault_spec, TransportOptions options);
+    const TieringOptions& tiering, TransportOptions options);
 
 }  // namespace farkv
 

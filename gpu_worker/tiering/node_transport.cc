@@ -8,11 +8,12 @@
 namespace farkv {
 
 absl::StatusOr<std::unique_ptr<Transport>> MakeNodeTransport(
-    const std::string& fault_spec, TransportOptions options) {
-  if (!fault_spec.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a fault spec, \"", fault_spec,
-                     "\", is accepted by the -faults programs only"));
+    const TieringOptions& tiering, TransportOptions options) {
+  if (!tiering.fault_spec.empty() || tiering.skip_row_checks) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a fault spec, \"", tiering.fault_spec, "\", and skip_row_checks, ",
+        tiering.skip_row_checks ? "true" : "false",
+        ", are accepted by the -faults programs only"));
   }
   return CreateUcxTransport(std::move(options), UcxOptions());
 }

@@ -1,7 +1,6 @@
 #include "gpu_worker/tiering/remote_tier.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -381,7 +381,7 @@ TEST_F(KvCacheTest, AParkedSequenceRunsAgainWithTheSameBits) {
   EXPECT_EQ(cache->Scores(id), full->Scores(full_id));
 }
 
-TEST_F(KvCacheTest, ScarceT0IsFilledByWholeBatches) {
+TEST_F(KvCacheTest, ScarceT0ChangesNoBitOfABatch) {
   TestNode node(network_, geometry_, "node");
   TieringOptions options = Options();
   const int64_t share = 20 + 4 + 32 + (400 - 56) * 3 / 10 + 64 + 32;
@@ -389,15 +389,22 @@ TEST_F(KvCacheTest, ScarceT0IsFilledByWholeBatches) {
                      geometry_.BlockBytes(16);
   auto cache = Make(options, {&node});
   Harness harness(*cache, *stream_, geometry_);
+  auto full = Make(Options(), {});
+  Harness plain(*full, *stream_, geometry_);
   const SequenceId a = cache->Open(TestSpec(16, 20, 400, "a")).value();
   const SequenceId b = cache->Open(TestSpec(16, 20, 400, "b")).value();
+  ASSERT_EQ(full->Open(TestSpec(16, 20, 400)).value(), a);
+  ASSERT_EQ(full->Open(TestSpec(16, 20, 400)).value(), b);
   ASSERT_TRUE(harness.Step({{a, 20}, {b, 20}}).ok());
+  ASSERT_TRUE(plain.Step({{a, 20}, {b, 20}}).ok());
 
   for (int i = 20; i < 400; ++i) {
     const absl::Status status = harness.Step({{a, 1}, {b, 1}});
     ASSERT_TRUE(status.ok()) << status;
+    ASSERT_TRUE(plain.Step({{a, 1}, {b, 1}}).ok());
   }
 
+  EXPECT_EQ(harness.outputs(), plain.outputs());
   EXPECT_LE(cache->t0_usage().used_bytes, options.t0_bytes);
   EXPECT_GT(cache->Stats(a).t1_tokens, 100);
 }
