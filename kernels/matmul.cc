@@ -1,7 +1,6 @@
 #include "kernels/matmul.h"
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <new>
 

@@ -17,7 +17,8 @@ namespace farkv {
 enum class WeightType : uint8_t { kBf16, kF32 };
 
 // A weight in the kernel's packed order. Owns device memory.
-// kBf16: activations are rounded to bf16 once, products accumulate in fp32.
+// kBf16: activations are rounded to bf16 once, products accumulate in fp32;
+// with AVX-512 BF16, subnormal values count as zero.
 struct PackedWeight {
   WeightType type = WeightType::kBf16;
   int32_t rows = 0;  // N, outputs
