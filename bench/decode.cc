@@ -73,7 +73,7 @@ class DecodeBench {
 
   // Seconds over the second half of the context, where the tiers are at work.
   double Measure(const EngineOptions& engine, RequestRun& last) {
-    auto runs = RunRequests(engine, requests_, false);
+    auto runs = RunRequests(engine, requests_);
     if (!runs.ok()) {
       status_.Update(runs.status());
       return 1.0;

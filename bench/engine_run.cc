@@ -4,23 +4,27 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 
 namespace farkv::bench {
 namespace {
 
+std::string RequestId(size_t index) { return absl::StrCat("bench-", index); }
+
 // Filled in by the engine's thread, read after the ends have been taken.
 class Recorder {
  public:
-  explicit Recorder(bool keep_logits) : keep_logits_(keep_logits) {}
+  explicit Recorder(const RunSettings& settings) : settings_(settings) {}
 
   void operator()(const std::string& request_id, std::span<const float> row) {
+    if (request_id == RequestId(0)) Pace();
     const double seconds = absl::ToDoubleSeconds(absl::Now() - start_);
     absl::MutexLock lock(&mutex_);
     RequestRun& run = runs_[request_id];
     run.token_seconds.push_back(seconds);
-    if (keep_logits_)
+    if (settings_.keep_logits)
       run.logits.insert(run.logits.end(), row.begin(), row.end());
   }
 
@@ -30,8 +34,14 @@ class Recorder {
   }
 
  private:
-  const bool keep_logits_;
+  void Pace() {
+    absl::SleepFor(last_ + settings_.pace - absl::Now());
+    last_ = absl::Now();
+  }
+
+  const RunSettings settings_;
   const absl::Time start_ = absl::Now();
+  absl::Time last_ = start_;  // the engine's thread alone uses it
   absl::Mutex mutex_;
   std::map<std::string, RequestRun> runs_ ABSL_GUARDED_BY(mutex_);
 };
@@ -40,8 +50,8 @@ class Recorder {
 
 absl::StatusOr<std::vector<RequestRun>> RunRequests(
     EngineOptions options, const std::vector<GenerationRequest>& requests,
-    bool keep_logits) {
-  Recorder recorder(keep_logits);
+    const RunSettings& settings) {
+  Recorder recorder(settings);
   options.logit_sink = [&recorder](const std::string& request_id, int64_t,
                                    std::span<const float> row) {
     recorder(request_id, row);
@@ -50,7 +60,7 @@ absl::StatusOr<std::vector<RequestRun>> RunRequests(
   std::vector<std::shared_ptr<GenerationStream>> streams;
   for (size_t i = 0; i < requests.size(); ++i) {
     GenerationRequest request = requests[i];
-    request.request_id = absl::StrCat("bench-", i);
+    request.request_id = RequestId(i);
     FARKV_ASSIGN_OR_RETURN(auto stream, engine->Submit(std::move(request)));
     streams.push_back(std::move(stream));
   }

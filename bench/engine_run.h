@@ -21,11 +21,18 @@ struct RequestRun {
   GenerationEnd end;
 };
 
+struct RunSettings {
+  bool keep_logits = false;
+  // Least time between two tokens of the first request; a model that decodes
+  // faster than its pages can be stored would have no cold rows.
+  absl::Duration pace = absl::ZeroDuration();
+};
+
 // Submits all `requests` at once to a fresh engine and waits for their ends.
 // The error of the first request that failed.
 absl::StatusOr<std::vector<RequestRun>> RunRequests(
     EngineOptions options, const std::vector<GenerationRequest>& requests,
-    bool keep_logits);
+    const RunSettings& settings = {});
 
 // `length` tokens in [0, vocab) that depend on seed and stream only.
 std::vector<int32_t> RandomTokens(uint64_t seed, uint64_t stream,

@@ -23,6 +23,12 @@ struct Options {
   int64_t tokens = 512;
   int64_t prompt = 24;
   int batch = 8;
+  // The reasoner decodes faster than a page can be stored; a step takes at
+  // least this long, so that stores keep up and cold rows appear.
+  absl::Duration pace = absl::Milliseconds(1);
+  // Shorter than the product's defaults: more plans and promotions per token.
+  int64_t recent = 64;
+  int64_t interval = 32;
   bool generate = false;
   bool sampled = false;
   bool corrupt_one_row = false;
@@ -86,6 +92,8 @@ class ExactnessBench {
     engine.device = options_.device;
     engine.max_sequences = options_.batch;
     engine.placement.granularity = granularity;
+    engine.placement.recent = options_.recent;
+    engine.placement.interval = options_.interval;
     engine.tiering.granularity = granularity;
     engine.tiering.t0_bytes = uint64_t{256} << 20;
     engine.tiering.skip_row_checks = options_.corrupt_one_row;
@@ -116,8 +124,8 @@ class ExactnessBench {
     requests_ = Requests(config.vocab_size);
     // Each alone: the tiered batches are compared with these too.
     for (const GenerationRequest& request : requests_) {
-      FARKV_ASSIGN_OR_RETURN(auto runs,
-                             RunRequests(BaseOptions(64), {request}, true));
+      FARKV_ASSIGN_OR_RETURN(auto runs, RunRequests(BaseOptions(64), {request},
+                                                    {.keep_logits = true}));
       reference_.push_back(std::move(runs.front()));
     }
     std::fprintf(stderr, "reference: %d requests of %d tokens, full cache\n",
@@ -143,8 +151,10 @@ class ExactnessBench {
     UseCluster(cluster, c.mode, engine);
     const std::vector<GenerationRequest> requests(requests_.begin(),
                                                   requests_.begin() + c.batch);
-    FARKV_ASSIGN_OR_RETURN(const auto runs,
-                           RunRequests(std::move(engine), requests, true));
+    FARKV_ASSIGN_OR_RETURN(
+        const auto runs,
+        RunRequests(std::move(engine), requests,
+                    {.keep_logits = true, .pace = options_.pace}));
     FARKV_RETURN_IF_ERROR(cluster.Stop());
     return Report(c, runs);
   }
@@ -152,6 +162,7 @@ class ExactnessBench {
   // Prints the line of the case; true when it is exact and proves something.
   bool Report(const Case& c, const std::vector<RequestRun>& runs) const {
     int64_t compared = 0, different = 0, cold = 0, late = 0;
+    int64_t promoted = 0, deferred = 0;
     double t0_share = 0.0;
     bool every_node_served = true;
     for (size_t i = 0; i < runs.size(); ++i) {
@@ -160,6 +171,8 @@ class ExactnessBench {
       different += Differences(reference_[i], runs[i]);
       cold += tiers.cold_rows_mapped + tiers.cold_rows_fetched;
       late += tiers.late_fetches;
+      promoted += tiers.promoted_tokens;
+      deferred += tiers.deferred_drops;
       t0_share += static_cast<double>(tiers.t0_tokens) /
                   static_cast<double>(tiers.t0_tokens + tiers.t1_tokens) /
                   static_cast<double>(runs.size());
@@ -177,11 +190,16 @@ class ExactnessBench {
     line.runs = 1;
     line.params = {{"device", options_.device},
                    {"tokens", options_.tokens},
+                   {"pace_us", absl::ToInt64Microseconds(options_.pace)},
+                   {"recent", options_.recent},
+                   {"interval", options_.interval},
                    {"continuation", options_.generate ? "generated" : "forced"},
                    {"t0_share", t0_share}};
     line.metrics = {{"logits_compared", compared},
                     {"cold_rows_read", cold},
                     {"late_fetches", late},
+                    {"promoted_tokens", promoted},
+                    {"deferred_drops", deferred},
                     {"every_node_served", every_node_served}};
     Print(line);
     if (!proves) {
@@ -222,6 +240,14 @@ void RegisterExactness(CLI::App& app, Run& chosen) {
   command->add_option("--tokens", options->tokens, "of each request");
   command->add_option("--batch", options->batch, "requests of a batch")
       ->check(CLI::Range(2, 64));
+  command
+      ->add_option_function<int>(
+          "--pace-us",
+          [options](int value) { options->pace = absl::Microseconds(value); },
+          "least time of a step, so that stores keep up")
+      ->check(CLI::Range(0, 1000000));
+  command->add_option("--recent", options->recent, "youngest tokens in T0");
+  command->add_option("--interval", options->interval, "steps between plans");
   command->add_flag("--generate", options->generate,
                     "generate the continuation instead of forcing it");
   command->add_flag("--sampled", options->sampled, "five cases");

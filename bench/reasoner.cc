@@ -71,7 +71,7 @@ absl::Status RunReasoner(const Options& options) {
   engine.max_sequences = options.batch;
   engine.max_queue = static_cast<int>(requests.size());
   FARKV_ASSIGN_OR_RETURN(const auto runs,
-                         RunRequests(std::move(engine), requests, false));
+                         RunRequests(std::move(engine), requests));
   int answers = 0, traces = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
     std::string text;

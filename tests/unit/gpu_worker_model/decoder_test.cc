@@ -14,6 +14,8 @@
 namespace farkv {
 namespace {
 
+constexpr bench::RunSettings kKeepLogits = {.keep_logits = true};
+
 std::string Reasoner() {
   return std::string(getenv("FARKV_TEST_SOURCE_DIR")) + "/models/reasoner";
 }
@@ -44,7 +46,7 @@ TEST(DecoderTest, LogitsAgreeWithTheTrainingFramework) {
     request.max_new_tokens = 1;
 
     const auto runs =
-        bench::RunRequests(Options(512, DType::kF32), {request}, true);
+        bench::RunRequests(Options(512, DType::kF32), {request}, kKeepLogits);
 
     ASSERT_TRUE(runs.ok()) << runs.status();
     const std::vector<float>& logits = runs->front().logits;
@@ -63,11 +65,12 @@ TEST(DecoderTest, PrefillChunksAndDecodingGiveTheSameBits) {
   request.prompt = bench::RandomTokens(1, 1, 150, 70);
   request.max_new_tokens = 1;
   for (const DType dtype : {DType::kBf16, DType::kF32}) {
-    const auto whole = bench::RunRequests(Options(512, dtype), {request}, true);
+    const auto whole =
+        bench::RunRequests(Options(512, dtype), {request}, kKeepLogits);
     ASSERT_TRUE(whole.ok()) << whole.status();
     for (int chunk : {1, 7, 64}) {
       const auto parts =
-          bench::RunRequests(Options(chunk, dtype), {request}, true);
+          bench::RunRequests(Options(chunk, dtype), {request}, kKeepLogits);
       ASSERT_TRUE(parts.ok()) << parts.status();
       EXPECT_EQ(std::memcmp(parts->front().logits.data(),
                             whole->front().logits.data(),
@@ -80,7 +83,8 @@ TEST(DecoderTest, PrefillChunksAndDecodingGiveTheSameBits) {
     decoded.prompt.resize(1);
     decoded.forced.assign(request.prompt.begin() + 1, request.prompt.end());
     decoded.max_new_tokens = 150;
-    const auto steps = bench::RunRequests(Options(512, dtype), {decoded}, true);
+    const auto steps =
+        bench::RunRequests(Options(512, dtype), {decoded}, kKeepLogits);
     ASSERT_TRUE(steps.ok()) << steps.status();
     const size_t vocab = whole->front().logits.size();
     EXPECT_EQ(std::memcmp(steps->front().logits.data() + 149 * vocab,
