@@ -78,6 +78,21 @@ absl::Status BindNuma(const MemfdSlabOptions& options, std::byte* base) {
           .message());
 }
 
+// Backs the bytes with memory without changing them; false leaves errno.
+bool Populate(std::byte* from, size_t bytes) {
+  int result = 0;
+  do {
+    result = madvise(from, bytes, MADV_POPULATE_WRITE);
+  } while (result != 0 && (errno == EINTR || errno == EAGAIN));
+  if (result == 0 || errno != EINVAL) return result == 0;
+  // Linux before 5.14 does not know the advice.
+  for (size_t i = 0; i < bytes; i += kSmallPage) {
+    volatile std::byte* byte = from + i;
+    *byte = *byte;
+  }
+  return true;
+}
+
 absl::Status CheckSize(const MemfdSlabOptions& options) {
   if (options.size_bytes > 0 && options.size_bytes % kSmallPage == 0) {
     return absl::OkStatus();
@@ -142,17 +157,12 @@ absl::Status MemfdSlab::Prefault(
     absl::FunctionRef<bool(size_t done, size_t total)> progress) {
   for (size_t done = 0; done < size_bytes_;) {
     const size_t step = std::min(kPrefaultStep, size_bytes_ - done);
-    int result = 0;
-    do {
-      result = madvise(base_ + done, step, MADV_POPULATE_WRITE);
-    } while (result != 0 && (errno == EINTR || errno == EAGAIN));
-    if (result != 0) {
-      const absl::Status status = absl::ErrnoToStatus(
-          errno, absl::StrCat("prefaulting a slab, ", done, " of ", size_bytes_,
-                              " bytes done"));
-      return absl::IsInvalidArgument(status)
-                 ? status
-                 : absl::ResourceExhaustedError(status.message());
+    if (!Populate(base_ + done, step)) {
+      return absl::ResourceExhaustedError(
+          absl::ErrnoToStatus(errno,
+                              absl::StrCat("prefaulting a slab, ", done, " of ",
+                                           size_bytes_, " bytes done"))
+              .message());
     }
     done += step;
     if (!progress(done, size_bytes_)) {

@@ -56,7 +56,8 @@ class MemfdSlab {
 
   // Backs the whole slab with memory, in steps of 16 MiB. `progress` is told
   // bytes done and total after each; false ends it with CANCELLED. Contents
-  // are kept. RESOURCE_EXHAUSTED when memory runs out.
+  // are kept, so call it before others write. RESOURCE_EXHAUSTED when memory
+  // runs out.
   absl::Status Prefault(
       absl::FunctionRef<bool(size_t done, size_t total)> progress);
 

@@ -116,8 +116,8 @@ TEST(PlacementTest, AColdTokenMustExceedTheHysteresis) {
   EXPECT_THAT(above.demote, ElementsAre(4));
 }
 
-// The score of ALGORITHMS 0.5: divided by the queries that saw the token the
-// order changes; token 6 (.093298) falls behind token 1 (.126187).
+// Scores after the queries of positions 6 and 7 (ALGORITHMS 0.5): both saw
+// tokens 0 to 6, one saw token 7, whose .233097 then beats half of .306286.
 TEST(PlacementTest, AgeNormalisedDividesByTheQueriesThatCouldSeeTheToken) {
   Sequence sequence(8);
   const double scores[] = {.306286, .252373, .296284, .157744,
