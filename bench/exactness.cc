@@ -25,7 +25,7 @@ struct Options {
   int batch = 8;
   // The reasoner decodes faster than a page can be stored; a step takes at
   // least this long, so that stores keep up and cold rows appear.
-  absl::Duration pace = absl::Milliseconds(1);
+  absl::Duration pace = absl::Milliseconds(3);
   // Shorter than the product's defaults: more plans and promotions per token.
   int64_t recent = 64;
   int64_t interval = 32;
