@@ -48,6 +48,8 @@ absl::StatusOr<std::unique_ptr<NodeLink>> NodeLink::Connect(
   spdlog::info("memory node {} at {}: epoch {}, cold reads by {}", stats.id,
                stats.address, stats.epoch.value, stats.transport);
   link->thread_ = std::thread([self = link.get()] { self->Main(); });
+  link->heartbeat_thread_ =
+      std::thread([self = link.get()] { self->HeartbeatMain(); });
   return link;
 }
 
@@ -59,6 +61,12 @@ void NodeLink::Stop() {
     stop_ = true;
   }
   if (thread_.joinable()) thread_.join();
+  // The heartbeats end last: they tell the closes above of a frozen node.
+  {
+    absl::MutexLock lock(&mutex_);
+    heartbeats_stop_ = true;
+  }
+  if (heartbeat_thread_.joinable()) heartbeat_thread_.join();
   // Callbacks refer to this link until the transport is down.
   if (transport_ != nullptr) transport_->Shutdown(CallTimeout());
 }
@@ -186,7 +194,6 @@ absl::Status NodeLink::ConnectNow() {
   granted_lease_ = grant.lease;
   // After a loss the sessions have waited for their renewal.
   next_renewal_ = sessions_.empty() ? now + grant.lease / 3 : now;
-  next_heartbeat_ = now;
   if (absl::Status s = Hello(grant.token); !s.ok()) {
     LoseNode("refused the data-plane handshake");
     return absl::Status(

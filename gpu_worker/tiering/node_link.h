@@ -2,9 +2,9 @@
 // own, so that a slow node delays nobody else, and its data plane.
 //
 // The thread runs the commands of the engine thread in order (open, reserve,
-// close), renews the leases of all sessions, sends heartbeats and connects
-// again after a loss. Each remote call has a deadline. A node that has
-// answered no heartbeat for four intervals is lost: its operations fail at
+// close), renews the leases of all sessions and connects again after a loss;
+// a second one sends heartbeats. Each remote call has a deadline. A node that
+// has answered no heartbeat for four intervals is lost: its operations fail at
 // once. A node that came back under another epoch has lost its pages.
 //
 // Thread-safe. Results arrive in the inbox.
@@ -97,6 +97,12 @@ class NodeLink {
 
   NodeLink(NodeLinkOptions options, ControlCalls control);
 
+  // On the heartbeat thread; LoseNode on any.
+  void HeartbeatMain();
+  absl::Duration Silence() const;
+  void SendHeartbeat();
+  void LoseNode(const std::string& why);
+
   // Everything below runs on the link's thread (or in Connect, before it).
   absl::Status ConnectNow();
   absl::Status CheckHandshake(const SessionGrant& grant) const;
@@ -113,8 +119,6 @@ class NodeLink {
   void RunTimers();
   void RenewLeases();
   void RenewBatch(std::span<const std::shared_ptr<RemoteSession>> batch);
-  void SendHeartbeat();
-  void LoseNode(const std::string& why);
   void LoseSessions(const absl::Status& why);
   absl::Duration CallTimeout() const;
   void SetFence(RemoteSession& session, absl::Time sent,
@@ -136,7 +140,7 @@ class NodeLink {
   std::shared_ptr<RemoteSession> own_session_;
   std::unique_ptr<NodeMap> map_;  // of the present epoch
   absl::Duration granted_lease_;
-  absl::Time next_renewal_, next_heartbeat_, next_connect_;
+  absl::Time next_renewal_, next_connect_;
 
   mutable absl::Mutex mutex_;
   std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);
@@ -144,11 +148,13 @@ class NodeLink {
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   bool healthy_ ABSL_GUARDED_BY(mutex_) = false;
   bool peer_lost_ ABSL_GUARDED_BY(mutex_) = false;
+  bool just_lost_ ABSL_GUARDED_BY(mutex_) = false;  // wakes the link's thread
+  bool heartbeats_stop_ ABSL_GUARDED_BY(mutex_) = false;
   PeerId peer_ ABSL_GUARDED_BY(mutex_);
   SessionGrant grant_ ABSL_GUARDED_BY(mutex_);
   absl::Time last_answer_ ABSL_GUARDED_BY(mutex_);
 
-  std::thread thread_;  // last, because it uses everything above
+  std::thread thread_, heartbeat_thread_;  // last: they use all above
 };
 
 }  // namespace farkv

@@ -1,4 +1,5 @@
-// The thread of a NodeLink: commands, leases, heartbeats, reconnection.
+// The threads of a NodeLink: one for commands, leases and reconnection, one
+// for heartbeats.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -19,10 +20,9 @@ constexpr int kSilentHeartbeats = 4;
 void NodeLink::Main() {
   for (;;) {
     RunTimers();
-    const absl::Time now = clock_.Now();
-    const absl::Duration pause = std::min(next_heartbeat_, next_renewal_) - now;
+    const absl::Time next = healthy() ? next_renewal_ : next_connect_;
     Command command;
-    if (NextCommand(std::max(pause, absl::Milliseconds(1)), command)) {
+    if (NextCommand(next - clock_.Now(), command)) {
       Run(std::move(command));
       continue;
     }
@@ -38,9 +38,10 @@ void NodeLink::Main() {
 bool NodeLink::NextCommand(absl::Duration timeout, Command& command) {
   absl::MutexLock lock(&mutex_);
   auto woken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !commands_.empty() || stop_ || (peer_lost_ && healthy_);
+    return !commands_.empty() || stop_ || just_lost_;
   };
   mutex_.AwaitWithTimeout(absl::Condition(&woken), timeout);
+  just_lost_ = false;
   if (commands_.empty()) return false;
   command = std::move(commands_.front());
   commands_.pop_front();
@@ -152,38 +153,20 @@ void NodeLink::RunClose(const CloseCommand& command) {
 void NodeLink::RunTimers() {
   const absl::Time now = clock_.Now();
   bool is_healthy = false;
-  bool silent = false;
-  bool disconnected = false;
-  bool stopping = false;
   {
     absl::MutexLock lock(&mutex_);
+    if (stop_) return;
     is_healthy = healthy_;
-    stopping = stop_;
-    disconnected = peer_lost_;
-    silent =
-        now - last_answer_ > kSilentHeartbeats * options_.tiering.heartbeat;
   }
-  if (is_healthy && disconnected) {
-    LoseNode("connection lost");
-  } else if (is_healthy && silent) {
-    LoseNode("no heartbeat");
-  } else if (stopping) {
-    return;
-  } else if (is_healthy) {
+  if (is_healthy) {
     if (now >= next_renewal_) RenewLeases();
-    if (now >= next_heartbeat_) SendHeartbeat();
   } else if (now >= next_connect_) {
-    const absl::Duration pause =
-        std::max(options_.tiering.heartbeat, absl::Milliseconds(200));
     // A failure only means another try later.
     if (ConnectNow().ok()) {
       spdlog::info("memory node {} ({}) is back", node_id_, options_.address);
     }
-    next_connect_ = clock_.Now() + pause;
-  }
-  if (!healthy()) {
-    next_heartbeat_ = next_connect_;
-    next_renewal_ = next_connect_;
+    next_connect_ = clock_.Now() + std::max(options_.tiering.heartbeat,
+                                            absl::Milliseconds(200));
   }
 }
 
@@ -235,12 +218,41 @@ void NodeLink::RenewBatch(
   });
 }
 
-void NodeLink::SendHeartbeat() {
+// A thread of its own: a control call that hangs must not hide the loss.
+void NodeLink::HeartbeatMain() {
+  for (;;) {
+    bool disconnected = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      auto woken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return heartbeats_stop_ || (peer_lost_ && healthy_);
+      };
+      mutex_.AwaitWithTimeout(absl::Condition(&woken),
+                              options_.tiering.heartbeat);
+      if (heartbeats_stop_) return;
+      if (!healthy_) continue;
+      disconnected = peer_lost_;
+    }
+    if (disconnected) {
+      LoseNode("connection lost");
+    } else if (Silence() > kSilentHeartbeats * options_.tiering.heartbeat) {
+      LoseNode("no heartbeat");
+    } else {
+      SendHeartbeat();
+    }
+  }
+}
+
+absl::Duration NodeLink::Silence() const {
   const absl::Time now = clock_.Now();
-  next_heartbeat_ = now + options_.tiering.heartbeat;
+  absl::MutexLock lock(&mutex_);
+  return now - last_answer_;
+}
+
+void NodeLink::SendHeartbeat() {
   MessageHeader header;
   header.type = MessageType::kPingRequest;
-  // A refusal is a missing answer, which the next timer sees.
+  // A refusal is a missing answer, which the next beat sees.
   Submit(header, {}, kSilentHeartbeats * options_.tiering.heartbeat,
          [this](absl::StatusOr<Message> reply) {
            if (!reply.ok()) return;
@@ -252,15 +264,16 @@ void NodeLink::SendHeartbeat() {
 }
 
 void NodeLink::LoseNode(const std::string& why) {
-  spdlog::warn("memory node {} ({}) is lost: {}", node_id_, options_.address,
-               why);
   PeerId peer;
   {
     absl::MutexLock lock(&mutex_);
+    if (!healthy_) return;
     healthy_ = false;
+    just_lost_ = true;
     peer = peer_;
   }
-  next_connect_ = clock_.Now();
+  spdlog::warn("memory node {} ({}) is lost: {}", node_id_, options_.address,
+               why);
   transport_->ClosePeer(peer);
 }
 
