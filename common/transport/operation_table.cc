@@ -75,6 +75,17 @@ absl::Status OperationTable::Reply(PeerId peer, MessageHeader header,
         absl::StrCat("message type ", header.type, " is not a reply"));
   }
   FARKV_RETURN_IF_ERROR(CheckSize(body));
+  const absl::Status status = QueueReply(peer, header, std::move(body));
+  if (status.code() == absl::StatusCode::kResourceExhausted) {
+    header.code = status.code();
+    QueueReply(peer, header, {}).IgnoreError();
+  }
+  return status;
+}
+
+absl::Status OperationTable::QueueReply(PeerId peer,
+                                        const MessageHeader& header,
+                                        std::vector<BufferLease> body) {
   const absl::Time deadline = options_.clock->Now() + options_.reply_timeout;
   FARKV_ASSIGN_OR_RETURN(const uint32_t slot,
                          Reserve(peer, true, SizeOf(body)));

@@ -139,6 +139,9 @@ class OperationTable : public std::enable_shared_from_this<OperationTable> {
     bool wake = false;
   };
 
+  absl::Status QueueReply(PeerId peer, const MessageHeader& header,
+                          std::vector<BufferLease> body);
+  void Refuse(PeerId from, const MessageHeader& request, absl::StatusCode code);
   absl::Status CheckSize(std::span<const BufferLease> body) const;
   absl::StatusOr<uint32_t> Reserve(PeerId peer, bool is_reply, size_t bytes);
   absl::StatusOr<OperationId> Enqueue(uint32_t slot, absl::Time deadline,

@@ -20,7 +20,8 @@ OperationTable::Peer::Peer(std::string peer_name,
     : name(std::move(peer_name)),
       requests(options.max_operations_per_peer,
                options.max_bytes_in_flight_per_peer),
-      replies(options.max_operations_per_peer,
+      // Refusals must not take the places of answers, see Refuse.
+      replies(2 * options.max_operations_per_peer,
               options.max_bytes_in_flight_per_peer),
       incoming(options.max_operations_per_peer,
                options.max_bytes_in_flight_per_peer) {}
@@ -189,12 +190,26 @@ bool OperationTable::Admit(PeerId from, const MessageHeader& header) {
     if (refused.ok()) return true;
     ++counters_.dropped_messages;
   }
-  MessageHeader reply = header;
-  reply.type = ReplyTypeOf(header.type);
-  reply.code = refused.code();
-  // When not even this can be queued the requester runs into its deadline.
-  Reply(from, reply, {}).IgnoreError();
+  Refuse(from, header, refused.code());
   return false;
+}
+
+// Answers without a handler. When not even this can be queued, the requester
+// runs into its deadline.
+void OperationTable::Refuse(PeerId from, const MessageHeader& request,
+                            absl::StatusCode code) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const Peer* peer = FindPeer(from);
+    if (peer == nullptr ||
+        peer->replies.operations() >= options_.max_operations_per_peer) {
+      return;
+    }
+  }
+  MessageHeader reply = request;
+  reply.type = ReplyTypeOf(request.type);
+  reply.code = code;
+  QueueReply(from, reply, {}).IgnoreError();
 }
 
 OperationTable::Slot* OperationTable::FindReplied(PeerId from,

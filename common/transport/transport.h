@@ -152,6 +152,8 @@ class Transport {
                                              ReplyCallback callback) = 0;
   // Queues the reply to a request; header.request_id must be the request's.
   // Fire and forget: the body is released when the transport is done with it.
+  // RESOURCE_EXHAUSTED when slots or the peer's bytes are used up: the
+  // requester is then told so instead, if that is possible.
   virtual absl::Status Reply(PeerId peer, MessageHeader header,
                              std::vector<BufferLease> body) = 0;
   // Frees the caller: the callback runs with CANCELLED unless the operation is

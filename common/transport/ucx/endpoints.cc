@@ -50,9 +50,14 @@ absl::StatusOr<uint16_t> Endpoints::Listen(const SocketAddress& address) {
   params.sockaddr.addrlen = address.length;
   params.conn_handler.cb = &OnConnectionRequest;
   params.conn_handler.arg = listener.get();
+  const ucs_status_t status =
+      ucp_listener_create(worker_, &params, &listener->handle);
+  if (status == UCS_ERR_BUSY) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "cannot listen on ", address.ToString(), ": the port is taken"));
+  }
   FARKV_RETURN_IF_ERROR(
-      FromUcx(ucp_listener_create(worker_, &params, &listener->handle),
-              absl::StrCat("cannot listen on ", address.ToString())));
+      FromUcx(status, absl::StrCat("cannot listen on ", address.ToString())));
   const ucp_listener_h handle = listener->handle;
   listeners_.push_back(std::move(listener));
   return PortOf(handle);

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -47,6 +48,11 @@ void TameProcessWideSettings() {
   });
 }
 
+// A node that comes back must get its port although old connections linger on
+// it. UCX 1.13 reads the settings of connection managers from the environment
+// only, so this one is set there, before main and before any thread.
+const int kReuseAddress = setenv("UCX_TCP_CM_REUSEADDR", "y", 0);
+
 using Setting = std::pair<std::string, std::string>;
 
 std::vector<Setting> Settings(const UcxOptions& options, bool loopback_only) {
@@ -54,8 +60,6 @@ std::vector<Setting> Settings(const UcxOptions& options, bool loopback_only) {
       {"TLS", options.tls},
       {"TCP_TX_SEG_SIZE", absl::StrCat(options.tcp_send_segment_bytes)},
       {"TCP_RX_SEG_SIZE", absl::StrCat(options.tcp_receive_segment_bytes)},
-      // A node that comes back takes its port while old connections linger.
-      {"TCP_CM_REUSEADDR", "y"},
       {"RNDV_THRESH", absl::StrCat(options.rendezvous_bytes)},
   };
   std::string devices = options.net_devices;
@@ -93,6 +97,7 @@ absl::StatusOr<ucp_context_h> CreateContext(const UcxOptions& options,
 absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Create(
     const UcxOptions& options, bool loopback_only) {
   TameProcessWideSettings();
+  if (kReuseAddress != 0) return absl::InternalError("setenv failed");
   std::unique_ptr<UcxWorker> made(new UcxWorker);
   FARKV_ASSIGN_OR_RETURN(made->context_, CreateContext(options, loopback_only));
   ucp_worker_params_t params{};
