@@ -52,9 +52,10 @@ struct KvCache::Impl {
   uint64_t last_sequence_id = 0;
   std::vector<SequenceId> failed;
   SequenceMap sequences;
-  // Both null without memory nodes; reads uses the links of remote.
-  std::unique_ptr<RemoteTier> remote;
+  // Both null without memory nodes. Fetches that are under way count in reads
+  // until remote has ended them, so it goes first.
   std::unique_ptr<ColdReads> reads;
+  std::unique_ptr<RemoteTier> remote;
 };
 
 }  // namespace farkv

@@ -321,6 +321,12 @@ TEST_F(KvCacheTest, ALostNodeFailsOnlyWhatIsColdOnIt) {
   EXPECT_TRUE(harness.Step(warm, 1).ok());
   EXPECT_FALSE(cache->Peers()[0].healthy);
   network_.SetFrozen(node->port(), false);
+  // Same epoch, lease not over: its rows are read again.
+  const absl::Time end = absl::Now() + kLong;
+  do {
+    status = harness.Step(cold, 1);
+  } while (!status.ok() && absl::Now() < end);
+  EXPECT_TRUE(status.ok()) << status;
   cache = nullptr;
 }
 
@@ -379,6 +385,64 @@ TEST_F(KvCacheTest, AParkedSequenceRunsAgainWithTheSameBits) {
 
   EXPECT_EQ(harness.outputs(), plain.outputs());
   EXPECT_EQ(cache->Scores(id), full->Scores(full_id));
+}
+
+TEST_F(KvCacheTest, APlanLeavesItsShareInT0AndNoMore) {
+  TestNode node(network_, geometry_, "node");
+  TieringOptions options = Options();
+  options.granularity = 1;
+  auto cache = Make(options, {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceSpec spec = TestSpec(1, 20, 300);
+  const SequenceId id = cache->Open(spec).value();
+  ASSERT_TRUE(harness.Step(id, 20).ok());
+
+  for (int i = 0; i < 64; ++i) {
+    ASSERT_TRUE(harness.Step(id, 1).ok());
+    ASSERT_TRUE(cache->Drain(kLong).ok());
+  }
+
+  const int64_t guarded = 20 + spec.placement.sinks + spec.placement.recent;
+  const int64_t planned = guarded + (84 - guarded) * 3 / 10;
+  EXPECT_EQ(cache->Stats(id).plans, 2);  // at 48 and 64 generated tokens
+  EXPECT_LE(cache->Stats(id).t0_tokens, planned);
+  // Promoted rows come in between steps, each of which adds a token.
+  int64_t more = 0;
+  while (cache->Stats(id).t0_tokens < planned + more && more < 15) {
+    ASSERT_TRUE(harness.Step(id, 1).ok());
+    ++more;
+  }
+  EXPECT_EQ(cache->Stats(id).t0_tokens, planned + more);
+  const PageTierMap page = cache->TierMap(id).front();
+  EXPECT_TRUE(page.stored);
+  EXPECT_EQ(page.node_id, "node");
+  for (size_t slot = 0; slot < 24; ++slot) {
+    EXPECT_EQ(page.tiers[slot], Tier::kT0) << slot;
+  }
+}
+
+TEST_F(KvCacheTest, APromptLargerThanT0ComesInWhileItsPagesLeave) {
+  TestNode node(network_, geometry_, "node");
+  TieringOptions options = Options();
+  options.t0_bytes = 400 / 16 * 3 * geometry_.BlockBytes(16);
+  auto cache = Make(options, {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  auto full = Make(Options(), {});
+  Harness plain(*full, *stream_, geometry_);
+  SequenceSpec spec = TestSpec(16, 800, 900);
+  spec.placement.prompt_in_t0 = false;
+  spec.placement.hbm_ratio = 1000;
+  const SequenceId id = cache->Open(spec).value();
+  ASSERT_EQ(full->Open(spec).value(), id);
+
+  for (int rows : {64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 32, 1, 1}) {
+    const absl::Status status = harness.Step(id, rows);
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_TRUE(plain.Step(id, rows).ok());
+  }
+
+  EXPECT_EQ(harness.outputs(), plain.outputs());
+  EXPECT_EQ(cache->Scores(id), full->Scores(id));
 }
 
 TEST_F(KvCacheTest, ScarceT0ChangesNoBitOfABatch) {
