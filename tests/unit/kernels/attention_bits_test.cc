@@ -95,6 +95,28 @@ TEST_P(AttentionBitsTest, DoNotDependOnPlacementInDecode) {
   }
 }
 
+TEST_P(AttentionBitsTest, DoNotDependOnWhetherAnEvictedPageIsListed) {
+  // Pages 0..3, 9 and 12 are gone, so that ranges of pages keep other places
+  // in the tree than they have in the list.
+  const ShapeOptions options = Shape(GetParam(), 2, 16, 2, 0.1);
+  std::vector<CaseSequence> sequences = {CaseSequence(options, 1100, 18)};
+  for (int position = 0; position < 13 * kPageTokens; ++position) {
+    const int page = position / kPageTokens;
+    if (page >= 4 && page != 9 && page != 12) continue;
+    for (int h = 0; h < 2; ++h) sequences[0].Kill(position, h);
+  }
+  for (const auto& [name, kernel] : KernelsFor(GetParam())) {
+    const CaseResult want =
+        RunCase(sequences, options, kernel, {.first_row = 1000});
+    for (const int threads : {1, 2, 3, 8}) {
+      const RunOptions run = {
+          .threads = threads, .first_row = 1000, .drop_dead_pages = true};
+      SCOPED_TRACE(name + ", " + Describe(run));
+      ExpectSameBits(RunCase(sequences, options, kernel, run), want);
+    }
+  }
+}
+
 TEST_P(AttentionBitsTest, DoNotDependOnBatchCompany) {
   const ShapeOptions options = Shape(GetParam(), 2, 64, 2, 0.05);
   std::vector<CaseSequence> sequences;

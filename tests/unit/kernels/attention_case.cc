@@ -253,6 +253,12 @@ CaseResult RunCase(const std::vector<CaseSequence>& sequences,
   const KvGeometry& g = options.geometry;
   for (const CaseSequence& sequence : sequences) {
     prepared.laid.push_back(sequence.LayOut(run.placement));
+    if (run.drop_dead_pages) {
+      std::erase_if(prepared.laid.back().pages, [&](const PageRuns& page) {
+        return std::all_of(page.live, page.live + g.num_kv_heads,
+                           [](uint64_t bits) { return bits == 0; });
+      });
+    }
     result.out.emplace_back(static_cast<size_t>(
         sequence.length() * g.num_kv_heads * options.group * g.head_dim));
     result.scores.emplace_back(static_cast<size_t>(sequence.length()));

@@ -75,6 +75,7 @@ struct RunOptions {
   int first_row = 0;     // rows before are not queried
   bool together = true;  // all sequences in one call, or one call each
   bool scored = true;
+  bool drop_dead_pages = false;  // leave pages without live rows out
 };
 
 inline float ScaleOf(const KvGeometry& geometry) {
