@@ -22,10 +22,12 @@ void AddCommon(CLI::App& app, Invocation& v) {
   app.add_option("--nodes", v.options.nodes,
                  "Admin addresses of memory nodes, comma-separated")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->envname("FARKV_NODES");
   app.add_option("--workers", v.options.workers,
                  "Admin addresses of workers, comma-separated")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->envname("FARKV_WORKERS");
   app.add_option("-o,--output", v.options.output, "table or json")
       ->check(CLI::IsMember({"table", "json"}))
@@ -80,7 +82,8 @@ void AddGenerate(CLI::App& app, Invocation& v) {
   generate->add_option("--prompt", g.prompt, "Text");
   generate->add_option("--prompt-file", g.prompt_file, "File with the text");
   generate->add_option("--prompt-ids", g.prompt_ids, "Token ids")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   generate->add_option("--request-id", g.request_id, "Chosen id");
   generate->add_option("--temperature", g.temperature, "0 is greedy");
   generate->add_option("--top-p", g.top_p, "In (0, 1]");
@@ -88,10 +91,12 @@ void AddGenerate(CLI::App& app, Invocation& v) {
   generate->add_option("--seed", g.seed, "Seed of the draws");
   generate->add_option("--max-new-tokens", g.max_new_tokens, "At most");
   generate->add_option("--stop", g.stop_texts, "Stop text; may be repeated")
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   generate->add_option("--stop-ids", g.stop_ids, "Stop tokens")->delimiter(',');
   generate->add_option("--forced-ids", g.forced_ids, "Forced tokens")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   generate->add_option("--hbm-ratio", g.hbm_ratio, "Share kept in T0");
   generate->add_flag("--ignore-eos", g.ignore_eos, "Go on after the end token");
   generate->add_flag("--usage", g.usage, "Tier block to stderr");

@@ -27,8 +27,8 @@ struct Options {
   // least this long, so that stores keep up and cold rows appear.
   absl::Duration pace = absl::Milliseconds(3);
   // Shorter than the product's defaults: more plans and promotions per token.
-  int64_t recent = 64;
-  int64_t interval = 32;
+  int64_t recent = 32;
+  int64_t interval = 16;
   bool generate = false;
   bool sampled = false;
   bool corrupt_one_row = false;

@@ -82,13 +82,19 @@ class GenerationTest : public ::testing::Test {
   std::unique_ptr<WorkerProcess> worker_;
 };
 
+// T0 holds what stays hot and not the whole context, so a step waits for the
+// stores it needs and cold rows are certain.
+constexpr char kScarceT0[] = "--t0-bytes=2MiB";
+constexpr int32_t kLongTokens = 1500;
+
 TEST_F(GenerationTest, FetchedColdRowsChangeNoToken) {
-  Start(1, {"--hbm-ratio=0.1", "--cold=prefetch"});
-  GenerateRequest request = ForcedRequest(7, 20, 400);
+  Start(1, {"--hbm-ratio=0.1", "--cold=prefetch", kScarceT0});
+  auto full = WorkerProcess::Start({});
+  ASSERT_TRUE(full.ok()) << full.status();
+  const GenerateRequest request = ForcedRequest(7, 20, kLongTokens);
 
   const Generated cold = worker_->Generate(request);
-  request.mutable_tiers()->set_hbm_ratio(1.0f);
-  const Generated hot = worker_->Generate(request);
+  const Generated hot = (*full)->Generate(request);
 
   ASSERT_TRUE(cold.status.ok()) << cold.status.error_message();
   ASSERT_TRUE(cold.finished.has_value());
@@ -101,49 +107,56 @@ TEST_F(GenerationTest, FetchedColdRowsChangeNoToken) {
 TEST_F(GenerationTest, EightSequencesOverTwoNodesReadMappedRows) {
   StartNodes(2);
   StartWorker({"--hbm-ratio=0.1", "--granularity=16", "--stripe=128",
-               "--spread", "--map-dir=" + cluster_->map_dir()});
+               "--spread", "--map-dir=" + cluster_->map_dir(),
+               "--t0-bytes=16MiB"});
+  auto full = WorkerProcess::Start({});
+  ASSERT_TRUE(full.ok()) << full.status();
+  const auto request = [](size_t i) {
+    return ForcedRequest(i, 10 + static_cast<int32_t>(i), kLongTokens);
+  };
   std::vector<Generated> results(8);
   std::vector<std::thread> clients;
   for (size_t i = 0; i < results.size(); ++i) {
-    clients.emplace_back([&, i] {
-      results[i] = worker_->Generate(
-          ForcedRequest(i, 10 + static_cast<int32_t>(i), 400));
-    });
+    clients.emplace_back(
+        [&, i] { results[i] = worker_->Generate(request(i)); });
   }
   for (std::thread& client : clients) client.join();
 
+  int64_t mapped = 0;
   for (size_t i = 0; i < results.size(); ++i) {
     ASSERT_TRUE(results[i].status.ok()) << results[i].status.error_message();
     ASSERT_TRUE(results[i].finished.has_value());
-    EXPECT_GT(results[i].finished->tiers().cold_rows_mapped(), 0);
-    GenerateRequest alone = ForcedRequest(i, 10 + static_cast<int32_t>(i), 400);
-    alone.mutable_tiers()->set_hbm_ratio(1.0f);
-    EXPECT_EQ(worker_->Generate(alone).tokens, results[i].tokens);
+    mapped += results[i].finished->tiers().cold_rows_mapped();
+    EXPECT_EQ((*full)->Generate(request(i)).tokens, results[i].tokens);
   }
+  EXPECT_GT(mapped, 0);
 }
 
 TEST_F(GenerationTest, TheReasonerAnswersAProgram) {
   Start(0, {});
 
-  const Generated result =
-      worker_->Generate(TextRequest("a3;b4;c1;d2;|e=a+b;f=e*d;?f|", 60));
+  const HeldOutProgram program = FirstHeldOutProgram();
+  const Generated result = worker_->Generate(TextRequest(program.prompt, 600));
 
   ASSERT_TRUE(result.status.ok()) << result.status.error_message();
   ASSERT_TRUE(result.finished.has_value());
   EXPECT_EQ(result.finished->reason(), worker::v1::FINISH_REASON_STOP);
-  EXPECT_EQ(result.text, "ea3+b4=e7;fe7*d2=f4;!4");
+  EXPECT_EQ(result.text, program.completion);
 }
 
 TEST_F(GenerationTest, AStopTextEndsTheOutputBeforeIt) {
   Start(0, {});
-  GenerateRequest request = TextRequest("a3;b4;c1;d2;|e=a+b;f=e*d;?f|", 60);
-  request.mutable_stopping()->add_stop_texts("=e");
+  const HeldOutProgram program = FirstHeldOutProgram();
+  const std::string stop = program.completion.substr(7, 5);
+  GenerateRequest request = TextRequest(program.prompt, 60);
+  request.mutable_stopping()->add_stop_texts(stop);
 
   const Generated result = worker_->Generate(request);
 
   ASSERT_TRUE(result.finished.has_value());
-  EXPECT_EQ(result.text, "ea3+b4");
-  EXPECT_EQ(result.finished->stop_text(), "=e");
+  EXPECT_EQ(result.text,
+            program.completion.substr(0, program.completion.find(stop)));
+  EXPECT_EQ(result.finished->stop_text(), stop);
 }
 
 TEST_F(GenerationTest, BadFieldsAreRefusedByName) {

@@ -238,6 +238,7 @@ TEST_P(MemoryNodeTest, OperatorsSeeProcessPoolSessionsPeersAndTierMap) {
   const auto peers = ask(&Stub::ListPeers, admin::v1::ListPeersRequest(),
                          admin::v1::ListPeersResponse());
   ASSERT_EQ(peers.peers_size(), 1);
+  EXPECT_EQ(peers.peers(0).id(), "worker");
   EXPECT_EQ(peers.peers(0).transport(),
             GetParam() == Wire::kUcx ? "tcp" : "loopback");
   admin::v1::GetTierMapRequest of_session;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "absl/cleanup/cleanup.h"
@@ -102,6 +103,14 @@ Generated WorkerProcess::Generate(const worker::v1::GenerateRequest& request,
   }
   generated.status = reader->Finish();
   return generated;
+}
+
+HeldOutProgram FirstHeldOutProgram() {
+  std::ifstream file(ReasonerDir() + "/heldout.jsonl");
+  std::string line;
+  std::getline(file, line);
+  const auto json = nlohmann::json::parse(line, nullptr, false);
+  return {json.value("prompt", ""), json.value("completion", "")};
 }
 
 worker::v1::GenerateRequest TextRequest(const std::string& text,

@@ -69,6 +69,12 @@ class WorkerProcess {
   std::unique_ptr<farkv::admin::v1::AdminService::Stub> admin_;
 };
 
+// The first unseen program that comes with the reasoner.
+struct HeldOutProgram {
+  std::string prompt, completion;
+};
+HeldOutProgram FirstHeldOutProgram();
+
 // A request for `text` with `max_new_tokens`, otherwise by default.
 farkv::worker::v1::GenerateRequest TextRequest(const std::string& text,
                                                int32_t max_new_tokens);
