@@ -11,6 +11,9 @@ target_compile_options(farkv_options INTERFACE
   -ffp-contract=off -fno-math-errno)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(farkv_options INTERFACE -Wthread-safety)
+else()
+  # gcc 12 warns about its own std::string concatenation (GCC bug 105651).
+  target_compile_options(farkv_options INTERFACE -Wno-restrict)
 endif()
 if(FARKV_SANITIZER STREQUAL "address")
   set(farkv_sanitize -fsanitize=address,undefined

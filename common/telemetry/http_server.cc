@@ -1,10 +1,15 @@
 #include "common/telemetry/http_server.h"
 
+#include <arpa/inet.h>
 #include <civetweb.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <future>
 
 #include "absl/strings/str_cat.h"
 
@@ -18,11 +23,26 @@ struct HttpServer::Impl {
   uint16_t port = 0;
 
   ~Impl() {
-    if (context != nullptr) mg_stop(context);
+    if (context != nullptr) Stop();
   }
+  void Stop();
 };
 
 namespace {
+
+constexpr std::chrono::milliseconds kPokeInterval(20);
+
+// Opens a connection to a listener of this process and drops it.
+void Poke(uint16_t port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  (void)connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  close(fd);
+}
 
 int Answer(mg_connection* connection, int code, const char* reason,
            const std::string& type, const std::string& body) {
@@ -53,6 +73,15 @@ int ServeReady(mg_connection* connection, void* data) {
 }
 
 }  // namespace
+
+// civetweb looks for the stop every two seconds, or when a connection arrives.
+void HttpServer::Impl::Stop() {
+  std::future<void> stopped =
+      std::async(std::launch::async, [this] { mg_stop(context); });
+  while (stopped.wait_for(kPokeInterval) != std::future_status::ready) {
+    Poke(port);
+  }
+}
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpServer::~HttpServer() = default;

@@ -137,8 +137,8 @@ TEST(ProgramsTest, FarkvctlShowsNodesAndFailsWhenNoneAnswers) {
   const auto good = RunProgram({ctl, "get", "nodes", "--nodes=" + address});
   EXPECT_EQ(good.exit_code, 0);
   EXPECT_THAT(good.output, HasSubstr("node-0"));
-  const auto json = RunProgram(
-      {ctl, "get", "pools", "--nodes=" + address, "--workers=", "-o", "json"});
+  const auto json =
+      RunProgram({ctl, "get", "sessions", "--nodes=" + address, "-o", "json"});
   EXPECT_THAT(json.output, HasSubstr("\"apiVersion\": \"farkv/v1\""));
   const auto partial = RunProgram(
       {ctl, "get", "nodes", "--nodes=127.0.0.1:1," + address, "--timeout=2s"});
