@@ -1,0 +1,184 @@
+// A worker and its nodes under injected faults and real ones: a request ends
+// with the fault-free tokens or with a clear error, never with others, and
+// never hangs (DESIGN P4, P7).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "bench/node_cluster.h"
+#include "tests/integration/worker_process.h"
+
+namespace farkv::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using worker::v1::GenerateRequest;
+
+constexpr int32_t kTokens = 800;
+
+GenerateRequest LongRequest() {
+  GenerateRequest request = TextRequest("a3;b4;c1;d2;|", kTokens);
+  request.mutable_stopping()->set_ignore_eos(true);
+  return request;
+}
+
+std::string ErrorOf(const Generated& generated) {
+  return generated.error ? generated.error->message()
+                         : generated.status.error_message();
+}
+
+class WorkerFaultsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto full = WorkerProcess::Start({});
+    ASSERT_TRUE(full.ok()) << full.status();
+    reference_ = (*full)->Generate(LongRequest()).tokens;
+    ASSERT_EQ(reference_.size(), static_cast<size_t>(kTokens));
+  }
+
+  void StartNode() {
+    bench::NodeClusterOptions options;
+    options.bin_dir = BinDir();
+    options.t1_bytes = "64MiB";
+    auto cluster = bench::NodeCluster::Start(options);
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    cluster_.emplace(*std::move(cluster));
+  }
+
+  // T0 is too small for the context, so the node is needed.
+  void StartWorker(std::vector<std::string> flags) {
+    flags.push_back("--memory-nodes=" +
+                    absl::StrJoin(cluster_->Addresses(), ","));
+    flags.push_back("--hbm-ratio=0.1");
+    flags.push_back("--t0-bytes=1536KiB");
+    flags.push_back("--cold=prefetch");
+    auto worker = WorkerProcess::Start(flags, /*faults=*/true);
+    ASSERT_TRUE(worker.ok()) << worker.status();
+    worker_ = *std::move(worker);
+  }
+
+  // Lets a generation run until it reads cold rows, strikes, and returns how
+  // it ended.
+  Generated StrikeInMidGeneration(int signal) {
+    grpc::ClientContext context;
+    SetDeadline(context, absl::Seconds(60));
+    GenerateRequest request = LongRequest();
+    request.mutable_stopping()->set_max_new_tokens(6000);
+    const auto reader = worker_->generation().Generate(&context, request);
+    Generated generated;
+    bool struck = false;
+    for (worker::v1::GenerateResponse response; reader->Read(&response);) {
+      for (int32_t id : response.delta().token_ids()) {
+        generated.tokens.push_back(id);
+      }
+      if (response.has_error()) generated.error = response.error();
+      if (!struck && generated.tokens.size() > 400) {
+        cluster_->nodes().front().process.Signal(signal);
+        struck = true;
+      }
+    }
+    generated.status = reader->Finish();
+    return generated;
+  }
+
+  std::vector<int32_t> reference_;
+  std::optional<bench::NodeCluster> cluster_;
+  std::unique_ptr<WorkerProcess> worker_;
+};
+
+class InjectedFaultsTest : public WorkerFaultsTest,
+                           public ::testing::WithParamInterface<int> {};
+
+TEST_P(InjectedFaultsTest, ChangeNoToken) {
+  StartNode();
+  StartWorker({absl::StrCat("--faults=seed=", GetParam(),
+                            ",drop=0.002,flip=0.01,truncate=0.005,reorder=0.02,"
+                            "delay=0.05:1ms"),
+               "--fetch-timeout=250ms"});
+
+  const Generated generated = worker_->Generate(LongRequest());
+
+  if (generated.finished.has_value()) {
+    EXPECT_EQ(generated.tokens, reference_);
+    EXPECT_GT(generated.finished->tiers().cold_rows_fetched(), 0);
+  } else {
+    // Whatever came before the error is right, too.
+    ASSERT_LE(generated.tokens.size(), reference_.size());
+    const std::vector<int32_t> prefix(
+        reference_.begin(),
+        reference_.begin() + static_cast<int64_t>(generated.tokens.size()));
+    EXPECT_EQ(generated.tokens, prefix);
+    EXPECT_THAT(ErrorOf(generated), HasSubstr("node"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, InjectedFaultsTest, ::testing::Range(1, 6));
+
+TEST_F(WorkerFaultsTest, AKilledNodeEndsItsRequestsClearlyAndNoOthers) {
+  StartNode();
+  StartWorker({});
+
+  const Generated struck = StrikeInMidGeneration(SIGKILL);
+
+  ASSERT_TRUE(struck.error.has_value()) << struck.status.error_message();
+  EXPECT_THAT(struck.error->message(), HasSubstr("node"));
+  // Short enough for T0 alone.
+  const Generated next = worker_->Generate(TextRequest("a3;b4;", 40));
+  EXPECT_TRUE(next.status.ok()) << next.status.error_message();
+}
+
+TEST_F(WorkerFaultsTest, AFrozenNodeDoesNotHangARequest) {
+  StartNode();
+  StartWorker({"--fetch-timeout=500ms"});
+
+  const Generated struck = StrikeInMidGeneration(SIGSTOP);
+  cluster_->nodes().front().process.Signal(SIGCONT);
+
+  ASSERT_TRUE(struck.error.has_value()) << struck.status.error_message();
+  EXPECT_THAT(struck.error->message(), HasSubstr("node"));
+}
+
+TEST_F(WorkerFaultsTest, AKilledWorkersPagesAreFreeAfterItsLease) {
+  StartNode();
+  StartWorker({"--lease=1s"});
+  grpc::ClientContext context;
+  SetDeadline(context, absl::Seconds(60));
+  GenerateRequest request = LongRequest();
+  request.mutable_stopping()->set_max_new_tokens(6000);
+  const auto reader = worker_->generation().Generate(&context, request);
+  worker::v1::GenerateResponse response;
+  const auto admin = AdminAt(cluster_->nodes().front().admin_port);
+  const auto used_pages = [&admin] {
+    grpc::ClientContext pools_context;
+    SetDeadline(pools_context, absl::Seconds(5));
+    admin::v1::ListPoolsResponse pools;
+    EXPECT_TRUE(admin->ListPools(&pools_context, {}, &pools).ok());
+    uint64_t used = 0;
+    for (const auto& pool : pools.pools()) {
+      used +=
+          pool.used_pages() + pool.reserved_pages() + pool.quarantined_pages();
+    }
+    return used;
+  };
+  while (used_pages() == 0) {
+    ASSERT_TRUE(reader->Read(&response));
+  }
+
+  worker_->process().Signal(SIGKILL);
+  while (reader->Read(&response)) {
+  }
+  reader->Finish();
+
+  // One lease until it ends, one more in quarantine.
+  const absl::Time end = absl::Now() + absl::Seconds(20);
+  while (used_pages() > 0 && absl::Now() < end) {
+  }
+  EXPECT_EQ(used_pages(), 0u);
+}
+
+}  // namespace
+}  // namespace farkv::testing
