@@ -4,3 +4,7 @@ farkv_test(transport_loopback_conformance_test
 farkv_test(transport_ucx_conformance_test
   SRCS transport_ucx_test.cc
   DEPS farkv_transport_ucx LABELS "conformance;cpu;ucx;tsan" TIMEOUT 300)
+farkv_test(transport_faults_conformance_test
+  SRCS transport_faults_test.cc
+  DEPS farkv_transport_faults farkv_transport_ucx
+  LABELS "conformance;cpu;ucx;tsan" TIMEOUT 300)

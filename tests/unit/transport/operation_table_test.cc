@@ -1,0 +1,201 @@
+#include "common/transport/operation_table.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/manual_clock.h"
+#include "tests/testing/stepping_executor.h"
+
+namespace farkv {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class OperationTableTest : public ::testing::Test {
+ protected:
+  OperationTableTest() {
+    options_.executor = &executor_;
+    options_.clock = &clock_;
+    options_.on_peer_lost = [this](PeerId, absl::Status) {
+      events_.push_back("lost");
+    };
+  }
+  void Create() {
+    table_ = OperationTable::Create(std::move(options_), [] {});
+    peer_ = table_->AddPeer("peer").value();
+  }
+  absl::Status Submit() {
+    Request request;
+    request.header.type = MessageType::kPingRequest;
+    request.timeout = absl::Seconds(1);
+    return table_
+        ->Submit(peer_, std::move(request),
+                 [this](absl::StatusOr<Message> reply) {
+                   events_.push_back(
+                       absl::StatusCodeToString(reply.status().code()));
+                 })
+        .status();
+  }
+
+  ManualClock clock_;
+  SteppingExecutor executor_;
+  TransportOptions options_;
+  std::shared_ptr<OperationTable> table_;
+  PeerId peer_;
+  std::vector<std::string> events_;
+};
+
+TEST_F(OperationTableTest, ALostPeerIsReportedAfterItsOperations) {
+  Create();
+  ASSERT_TRUE(Submit().ok());
+  ASSERT_TRUE(Submit().ok());
+
+  table_->FailPeer(peer_, absl::UnavailableError("gone"), true);
+  table_->FailPeer(peer_, absl::UnavailableError("again"), true);
+  executor_.RunAll();
+
+  EXPECT_THAT(events_, ElementsAre("UNAVAILABLE", "UNAVAILABLE", "lost"));
+}
+
+TEST_F(OperationTableTest, APeersPlaceIsUsedAgainUnderANewGeneration) {
+  options_.max_peers = 1;
+  Create();
+  const PeerId old = peer_;
+  EXPECT_EQ(table_->AddPeer("second").status().code(),
+            absl::StatusCode::kResourceExhausted);
+
+  table_->FailPeer(old, absl::UnavailableError("gone"), false);
+  table_->RemovePeer(old);
+
+  peer_ = table_->AddPeer("second").value();
+  EXPECT_NE(peer_, old);
+  EXPECT_EQ(table_->CheckOpen(old).code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(Submit().ok());
+}
+
+TEST_F(OperationTableTest, ASlotIsNotUsedAgainBeforeItsSendIsFinal) {
+  options_.max_operations = 1;
+  Create();
+  ASSERT_TRUE(Submit().ok());
+  const auto posted = table_->TakeQueued();
+  ASSERT_THAT(posted, SizeIs(1));
+  clock_.Advance(absl::Seconds(2));
+  table_->Expire();
+  executor_.RunAll();
+  EXPECT_THAT(events_, ElementsAre("DEADLINE_EXCEEDED"));
+
+  EXPECT_EQ(Submit().code(), absl::StatusCode::kResourceExhausted);
+  table_->SendFinal(posted[0].slot, absl::OkStatus());
+
+  EXPECT_TRUE(Submit().ok());
+}
+
+TEST_F(OperationTableTest, ASlotIsNotUsedAgainBeforeItsCallbackBegins) {
+  options_.max_operations = 1;
+  Create();
+  ASSERT_TRUE(Submit().ok());
+  table_->SendFinal(table_->TakeQueued()[0].slot, absl::OkStatus());
+  clock_.Advance(absl::Seconds(2));
+  table_->Expire();
+
+  EXPECT_EQ(Submit().code(), absl::StatusCode::kResourceExhausted);
+  executor_.RunAll();
+
+  EXPECT_TRUE(Submit().ok());
+}
+
+TEST_F(OperationTableTest, OnlyOneOfTwoEqualRepliesIsWanted) {
+  Create();
+  ASSERT_TRUE(Submit().ok());
+  const auto posted = table_->TakeQueued();
+  MessageHeader reply = DecodeHeader(*posted[0].header).value();
+  reply.type = MessageType::kPingReply;
+
+  EXPECT_TRUE(table_->Admit(peer_, reply));
+  EXPECT_FALSE(table_->Admit(peer_, reply));
+  table_->AbandonReceive(peer_, reply);
+
+  EXPECT_TRUE(table_->Admit(peer_, reply));
+  Message message;
+  message.header = reply;
+  table_->Deliver(peer_, std::move(message));
+  EXPECT_FALSE(table_->Admit(peer_, reply));
+  executor_.RunAll();
+  EXPECT_THAT(events_, ElementsAre("OK"));
+}
+
+TEST_F(OperationTableTest, AReplyFromAnotherPeerIsNotWanted) {
+  Create();
+  const PeerId other = table_->AddPeer("other").value();
+  ASSERT_TRUE(Submit().ok());
+  const auto posted = table_->TakeQueued();
+  MessageHeader reply = DecodeHeader(*posted[0].header).value();
+  reply.type = MessageType::kPingReply;
+
+  EXPECT_FALSE(table_->Admit(other, reply));
+
+  EXPECT_EQ(table_->counters().dropped_messages, 1u);
+  EXPECT_TRUE(table_->Admit(peer_, reply));
+}
+
+TEST_F(OperationTableTest, ARefusalNeverTakesTheLastPlacesOfReplies) {
+  options_.max_operations_per_peer = 2;
+  options_.on_request = [](Incoming) {};
+  Create();
+  MessageHeader request;
+  std::vector<Message> received(2);
+  for (Message& message : received) {
+    ASSERT_TRUE(table_->Admit(peer_, request));
+    message.header = request;
+  }
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(table_->Admit(peer_, request));
+
+  MessageHeader reply = request;
+  reply.type = MessageType::kPingReply;
+
+  EXPECT_TRUE(table_->Reply(peer_, reply, {}).ok());
+  EXPECT_TRUE(table_->Reply(peer_, reply, {}).ok());
+  EXPECT_THAT(table_->TakeQueued(), SizeIs(4));  // two refusals, two replies
+}
+
+TEST_F(OperationTableTest, AReplyBeyondTheBytesBecomesARefusal) {
+  options_.max_bytes_in_flight_per_peer = 10;
+  Create();
+  MessageHeader reply;
+  reply.type = MessageType::kPingReply;
+  auto body = [](size_t size) {
+    std::vector<BufferLease> pieces;
+    pieces.push_back(BufferLease::Owning(std::vector<std::byte>(size)));
+    return pieces;
+  };
+  ASSERT_TRUE(table_->Reply(peer_, reply, body(8)).ok());
+
+  EXPECT_EQ(table_->Reply(peer_, reply, body(8)).code(),
+            absl::StatusCode::kResourceExhausted);
+
+  const auto posted = table_->TakeQueued();
+  ASSERT_THAT(posted, SizeIs(2));
+  EXPECT_EQ(DecodeHeader(*posted[1].header)->code,
+            absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(OperationTableTest, ShutdownCancelsWhatIsQueued) {
+  Create();
+  ASSERT_TRUE(Submit().ok());
+
+  table_->BeginShutdown();
+  executor_.RunAll();
+
+  EXPECT_THAT(events_, ElementsAre("CANCELLED"));
+  EXPECT_EQ(Submit().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(table_->TakeQueued(), IsEmpty());
+  EXPECT_TRUE(table_->WaitIdle(absl::ZeroDuration()));
+}
+
+}  // namespace
+}  // namespace farkv
