@@ -85,14 +85,14 @@ Node::Node(const NodeOptions& options)
       data_executor_(static_cast<int>(options.threads)),
       control_executor_(kControlThreads),
       scrub_executor_(1),
-      sweeper_(directory_, Clock::Boottime(),
-               [this](const std::vector<RevokedSession>& revoked) {
-                 for (const RevokedSession& session : revoked) {
-                   spdlog::warn("lease of session {} ran out",
-                                session.id.ToHex());
-                 }
-                 events_.Refresh(revoked);
-               }) {}
+      sweeper_(std::make_unique<LeaseSweeper>(
+          directory_, Clock::Boottime(),
+          [this](const std::vector<RevokedSession>& revoked) {
+            for (const RevokedSession& session : revoked) {
+              spdlog::warn("lease of session {} ran out", session.id.ToHex());
+            }
+            events_.Refresh(revoked);
+          })) {}
 
 absl::StatusOr<std::unique_ptr<Node>> Node::Start(
     const NodeOptions& options, const NodeTransportFactory& transport) {
@@ -160,7 +160,7 @@ absl::Status Node::StartServers() {
   }
   memory_service_ = std::make_unique<MemoryService>(
       MemoryService::Parts{&directory_, &pool_, &events_, &control_executor_,
-                           [this] { sweeper_.Poke(); }},
+                           [this] { sweeper_->Poke(); }},
       addresses);
   admin_service_ = std::make_unique<AdminService>(
       AdminService::Parts{&directory_, &pool_, &data_plane_, &events_,
@@ -204,6 +204,7 @@ void Node::Stop() {
   events_.Unsubscribe(readiness_subscription_);
   if (server_ != nullptr) server_->Shutdown(kCallGrace);
   if (admin_server_ != nullptr) admin_server_->Shutdown(kCallGrace);
+  sweeper_.reset();  // the last that may publish to what shows readiness
   http_.reset();
   if (map_server_ != nullptr) map_server_->Stop();
   if (transport_ == nullptr) return;

@@ -81,7 +81,7 @@ class Node {
   ThreadExecutor control_executor_;
   ThreadExecutor scrub_executor_;
   std::unique_ptr<Transport> transport_;
-  LeaseSweeper sweeper_;
+  std::unique_ptr<LeaseSweeper> sweeper_;
   std::unique_ptr<MapServer> map_server_;
   std::unique_ptr<MemoryService> memory_service_;
   std::unique_ptr<AdminService> admin_service_;

@@ -28,16 +28,24 @@ NodeGauges::NodeGauges(Metrics& metrics)
       pressure_(metrics.AddGauge("farkv_node_pressure",
                                  "1 above the high watermark")),
       sessions_(metrics.AddGauge("farkv_node_sessions", "Open sessions")),
-      expired_(metrics.AddGauge("farkv_node_expired_sessions",
-                                "Sessions whose lease ran out, so far")),
-      draining_(metrics.AddGauge("farkv_node_draining", "1 while draining")),
-      sent_(metrics.AddGauge("farkv_node_data_sent_bytes",
-                             "Bytes sent on the data plane, so far")),
-      received_(metrics.AddGauge("farkv_node_data_received_bytes",
-                                 "Bytes received on the data plane, so far")),
-      transport_dropped_(
-          metrics.AddGauge("farkv_node_transport_dropped_messages",
-                           "Malformed, late or unknown messages, so far")) {}
+      draining_(metrics.AddGauge("farkv_node_draining", "1 while draining")) {
+  absl::MutexLock lock(&mutex_);
+  expired_.counter = metrics.AddCounter("farkv_node_expired_sessions_total",
+                                        "Sessions whose lease ran out");
+  sent_.counter = metrics.AddCounter("farkv_node_data_sent_bytes_total",
+                                     "Bytes sent on the data plane");
+  received_.counter = metrics.AddCounter("farkv_node_data_received_bytes_total",
+                                         "Bytes received on the data plane");
+  transport_dropped_.counter =
+      metrics.AddCounter("farkv_node_transport_dropped_messages_total",
+                         "Malformed, late or unknown messages");
+}
+
+void NodeGauges::Total::Follow(uint64_t total) {
+  if (total <= shown) return;
+  counter.Increment(ToDouble(total - shown));
+  shown = total;
+}
 
 void NodeGauges::Set(const PagePoolStats& pool, const DirectoryStats& directory,
                      const TransportCounters& transport) {
@@ -51,11 +59,12 @@ void NodeGauges::Set(const PagePoolStats& pool, const DirectoryStats& directory,
   slab_bytes_.Set(ToDouble(pool.slab_bytes));
   pressure_.Set(pool.pressure ? 1.0 : 0.0);
   sessions_.Set(ToDouble(directory.sessions));
-  expired_.Set(ToDouble(directory.expired_sessions));
   draining_.Set(directory.draining ? 1.0 : 0.0);
-  sent_.Set(ToDouble(transport.bytes_sent));
-  received_.Set(ToDouble(transport.bytes_received));
-  transport_dropped_.Set(ToDouble(transport.dropped_messages));
+  absl::MutexLock lock(&mutex_);
+  expired_.Follow(directory.expired_sessions);
+  sent_.Follow(transport.bytes_sent);
+  received_.Follow(transport.bytes_received);
+  transport_dropped_.Follow(transport.dropped_messages);
 }
 
 }  // namespace farkv

@@ -1,7 +1,11 @@
-// Gauges of a node that are read from snapshots at each scrape. Thread-safe.
+// Metrics of a node that are read from snapshots at each scrape. Thread-safe.
 #ifndef FARKV_MEMORY_NODE_NODE_GAUGES_H_
 #define FARKV_MEMORY_NODE_NODE_GAUGES_H_
 
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "common/telemetry/metrics.h"
 #include "common/transport/transport.h"
 #include "memory_node/directory/directory.h"
@@ -17,10 +21,21 @@ class NodeGauges {
            const TransportCounters& transport);
 
  private:
+  // A counter that follows a total kept elsewhere.
+  struct Total {
+    Counter counter;
+    uint64_t shown = 0;
+    void Follow(uint64_t total);
+  };
+
   Gauge reserved_pages_, stored_pages_, quarantined_pages_, free_pages_;
   Gauge live_rows_, capacity_, used_, slab_bytes_, pressure_;
-  Gauge sessions_, expired_, draining_;
-  Gauge sent_, received_, transport_dropped_;
+  Gauge sessions_, draining_;
+  absl::Mutex mutex_;
+  Total expired_ ABSL_GUARDED_BY(mutex_);
+  Total sent_ ABSL_GUARDED_BY(mutex_);
+  Total received_ ABSL_GUARDED_BY(mutex_);
+  Total transport_dropped_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace farkv

@@ -80,12 +80,12 @@ DataPlane::Answer DataPlane::Hello(const Incoming& incoming) {
   const std::span<const std::byte> body = incoming.message.body.bytes();
   std::string token(body.size(), '\0');
   if (!token.empty()) std::memcpy(token.data(), body.data(), body.size());
-  absl::StatusOr<std::string> tenant = directory_.RedeemToken(token);
-  if (!tenant.ok()) {
+  const absl::StatusOr<TokenOwner> owner = directory_.RedeemToken(token);
+  if (!owner.ok()) {
     metrics_.rejected_peers.Increment();
-    return {tenant.status(), {}};
+    return {owner.status(), {}};
   }
-  peers_.Add(incoming.peer, *tenant, clock_.Now());
+  peers_.Add(incoming.peer, *owner, clock_.Now());
   return {};
 }
 

@@ -2,9 +2,9 @@
 
 namespace farkv {
 
-void PeerTable::Add(PeerId peer, const std::string& tenant, absl::Time now) {
+void PeerTable::Add(PeerId peer, const TokenOwner& owner, absl::Time now) {
   absl::MutexLock lock(&mutex_);
-  peers_[peer.value] = Entry{tenant, now};
+  peers_[peer.value] = Entry{owner, now};
 }
 
 void PeerTable::Remove(PeerId peer) {
@@ -20,14 +20,15 @@ absl::StatusOr<std::string> PeerTable::Tenant(PeerId peer, absl::Time now) {
         "this connection has not shown a token yet: say hello first");
   }
   found->second.last_message = now;
-  return found->second.tenant;
+  return found->second.owner.tenant;
 }
 
 std::vector<PeerReport> PeerTable::List() const {
   absl::MutexLock lock(&mutex_);
   std::vector<PeerReport> reports;
   for (const auto& [id, entry] : peers_) {
-    reports.push_back({id, entry.tenant, entry.last_message});
+    reports.push_back(
+        {id, entry.owner.tenant, entry.owner.worker_id, entry.last_message});
   }
   return reports;
 }

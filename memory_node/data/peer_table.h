@@ -14,18 +14,20 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/transport/transport.h"
+#include "memory_node/directory/data_access.h"
 
 namespace farkv {
 
 struct PeerReport {
   uint64_t id = 0;
   std::string tenant;
+  std::string worker_id;
   absl::Time last_message;
 };
 
 class PeerTable {
  public:
-  void Add(PeerId peer, const std::string& tenant, absl::Time now);
+  void Add(PeerId peer, const TokenOwner& owner, absl::Time now);
   void Remove(PeerId peer);
   // PERMISSION_DENIED for a peer that was never added. Notes the time.
   absl::StatusOr<std::string> Tenant(PeerId peer, absl::Time now);
@@ -33,7 +35,7 @@ class PeerTable {
 
  private:
   struct Entry {
-    std::string tenant;
+    TokenOwner owner;
     absl::Time last_message;
   };
   mutable absl::Mutex mutex_;

@@ -15,6 +15,12 @@
 
 namespace farkv {
 
+// Whom a token was given to.
+struct TokenOwner {
+  std::string tenant;
+  std::string worker_id;
+};
+
 // Who asks, and for which session: tenant as proven by the hello.
 struct DataCaller {
   SessionId session;

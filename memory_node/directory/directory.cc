@@ -72,7 +72,7 @@ SessionGrant Directory::Grant(Session& session, absl::Duration lease) {
   SetLease(session, lease);
   tokens_.erase(session.token);
   session.token = SessionId::Random().ToBytes();
-  tokens_[session.token].tenant = session.tenant;
+  tokens_[session.token].owner = {session.tenant, session.worker_id};
   SessionGrant grant;
   grant.handshake = options_.handshake;
   grant.epoch = options_.epoch;

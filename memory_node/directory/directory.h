@@ -75,9 +75,10 @@ class Directory {
 
   // Data plane (directory_data.cc).
 
-  // Uses up a token of the data plane and returns its tenant: what a peer that
-  // shows it may touch. PERMISSION_DENIED for an unknown or used one.
-  absl::StatusOr<std::string> RedeemToken(const std::string& token);
+  // Uses up a token of the data plane and returns who got it: a peer that
+  // shows it may touch that tenant's sessions. PERMISSION_DENIED for an unknown
+  // or used one.
+  absl::StatusOr<TokenOwner> RedeemToken(const std::string& token);
   // The tenant of `session` when `token` is its last one, used or not: the map
   // socket asks once per slab. PERMISSION_DENIED otherwise.
   absl::StatusOr<std::string> CheckToken(const SessionId& session,
@@ -149,11 +150,25 @@ class Directory {
   void ExpireSessions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Parts of Apply.
-  absl::StatusOr<Session*> BeginPlan(const TierPlanCall& call)
+  // Parts of Apply: BeginPlan, unlocked work on new pages, FinishPlan.
+  struct PlanWork {
+    uint64_t instance = 0;  // of the session
+    std::string tenant;
+    size_t stride = 0;
+    KvGeometry geometry;
+    std::vector<PageName> missing;         // to reserve
+    const TierPlanResult* kept = nullptr;  // the reply of an earlier try
+  };
+  absl::Status WaitForPlan(const SessionId& session)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::vector<PageHandle>> AllocatePages(
-      const std::string& tenant, size_t stride, size_t count) const;
+  absl::StatusOr<PlanWork> BeginPlan(const TierPlanCall& call)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::vector<PageHandle>> MakePages(const SessionId& session,
+                                                    const PlanWork& work) const;
+  absl::StatusOr<TierPlanResult> FinishPlan(
+      const TierPlanCall& call, const PlanWork& work,
+      const absl::StatusOr<std::vector<PageHandle>>& pages)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TierPlanResult ApplyLocked(Session& session, const TierPlanCall& call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Evict(Session& session, const PageEviction& eviction,
@@ -171,7 +186,7 @@ class Directory {
   std::set<std::pair<absl::Time, SessionId>> lease_ends_
       ABSL_GUARDED_BY(mutex_);
   struct Token {
-    std::string tenant;
+    TokenOwner owner;
     bool used = false;
   };
   absl::flat_hash_map<std::string, Token> tokens_ ABSL_GUARDED_BY(mutex_);

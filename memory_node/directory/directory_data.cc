@@ -52,7 +52,7 @@ absl::Status CheckRows(const PageName& page, const PageEntry& entry,
 
 }  // namespace
 
-absl::StatusOr<std::string> Directory::RedeemToken(const std::string& token) {
+absl::StatusOr<TokenOwner> Directory::RedeemToken(const std::string& token) {
   absl::MutexLock lock(&mutex_);
   const auto found = tokens_.find(token);
   if (found == tokens_.end()) {
@@ -62,7 +62,7 @@ absl::StatusOr<std::string> Directory::RedeemToken(const std::string& token) {
     return absl::PermissionDeniedError(
         "token used before: open the session again for a new one");
   }
-  return found->second.tenant;
+  return found->second.owner;
 }
 
 absl::StatusOr<std::string> Directory::CheckToken(

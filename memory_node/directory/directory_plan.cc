@@ -12,6 +12,9 @@
 namespace farkv {
 namespace {
 
+// New slabs take tens of milliseconds each.
+constexpr absl::Duration kPlanWait = absl::Seconds(5);
+
 absl::Status Invalid(const std::string& message) {
   return WithReason(absl::InvalidArgumentError(message),
                     ErrorReason::kInvalidField);
@@ -65,89 +68,103 @@ PagePlacement PlacementOf(const PageName& page, const PageHandle& handle) {
 
 }  // namespace
 
-absl::StatusOr<Session*> Directory::BeginPlan(const TierPlanCall& call) {
-  ExpireSessions();
+absl::Status Directory::WaitForPlan(const SessionId& session) {
   // A retry may arrive while its first try still runs; it waits for the reply.
-  const auto idle = [this, &call]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    const Session* session = Find(call.session);
-    return session == nullptr || !session->plan_running;
+  const auto idle = [this, &session]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    const Session* found = Find(session);
+    return found == nullptr || !found->plan_running;
   };
-  if (!mutex_.AwaitWithTimeout(absl::Condition(&idle), absl::Seconds(5))) {
-    return absl::AbortedError(absl::StrCat(
-        "another plan of session ", call.session.ToHex(), " is running"));
+  if (mutex_.AwaitWithTimeout(absl::Condition(&idle), kPlanWait)) {
+    return absl::OkStatus();
   }
+  return absl::AbortedError(
+      absl::StrCat("another plan of session ", session.ToHex(), " is running"));
+}
+
+absl::StatusOr<Directory::PlanWork> Directory::BeginPlan(
+    const TierPlanCall& call) {
+  FARKV_RETURN_IF_ERROR(WaitForPlan(call.session));
+  ExpireSessions();
   Session* session = Find(call.session);
   if (session == nullptr) return Unknown(call.session);
-  return session;
+  PlanWork work;
+  FARKV_ASSIGN_OR_RETURN(work.kept,
+                         session->replies.Find(call.sequence_number));
+  if (work.kept != nullptr) return work;
+  FARKV_RETURN_IF_ERROR(CheckReservation(call, session->geometry));
+  for (const PageName& page : call.reserve) {
+    if (!session->pages.contains(page)) work.missing.push_back(page);
+  }
+  if (draining_ && !work.missing.empty()) {
+    return WithReason(
+        absl::UnavailableError("this node is draining: no reservations"),
+        ErrorReason::kDraining);
+  }
+  work.instance = session->instance;
+  work.tenant = session->tenant;
+  work.stride = session->stride;
+  work.geometry = session->geometry;
+  session->plan_running = true;
+  return work;
 }
 
-absl::StatusOr<std::vector<PageHandle>> Directory::AllocatePages(
-    const std::string& tenant, size_t stride, size_t count) const {
+absl::StatusOr<std::vector<PageHandle>> Directory::MakePages(
+    const SessionId& session, const PlanWork& work) const {
+  const size_t count = work.missing.size();
   absl::StatusOr<std::vector<PageHandle>> pages =
-      pool_.Allocate(tenant, stride, count);
-  if (pages.ok()) return pages;
-  const bool quota = !pool_.CheckQuota(tenant, count * stride).ok();
-  return WithRetryAfter(
-      WithReason(pages.status(),
-                 quota ? ErrorReason::kQuotaExceeded : ErrorReason::kPoolFull),
-      options_.retry_after);
+      pool_.Allocate(work.tenant, work.stride, count);
+  if (!pages.ok()) {
+    const bool quota = !pool_.CheckQuota(work.tenant, count * work.stride).ok();
+    return WithRetryAfter(
+        WithReason(pages.status(), quota ? ErrorReason::kQuotaExceeded
+                                         : ErrorReason::kPoolFull),
+        options_.retry_after);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const PageHandle& page = (*pages)[i];
+    PageHeader(page.data, work.geometry)
+        .Format({.session = session,
+                 .layer = work.missing[i].layer,
+                 .page_index = work.missing[i].page_index,
+                 .generation = page.generation},
+                work.geometry);
+  }
+  return pages;
 }
 
-absl::StatusOr<TierPlanResult> Directory::Apply(const TierPlanCall& call) {
-  FARKV_RETURN_IF_ERROR(CheckEpoch(call.epoch));
-  Session identity;  // copies of what the unlocked part needs
-  std::vector<PageName> missing;
-  {
-    absl::MutexLock lock(&mutex_);
-    FARKV_ASSIGN_OR_RETURN(Session * session, BeginPlan(call));
-    FARKV_ASSIGN_OR_RETURN(const TierPlanResult* kept,
-                           session->replies.Find(call.sequence_number));
-    if (kept != nullptr) return *kept;
-    FARKV_RETURN_IF_ERROR(CheckReservation(call, session->geometry));
-    for (const PageName& page : call.reserve) {
-      if (!session->pages.contains(page)) missing.push_back(page);
-    }
-    if (draining_ && !missing.empty()) {
-      return WithReason(
-          absl::UnavailableError("this node is draining: no reservations"),
-          ErrorReason::kDraining);
-    }
-    identity.instance = session->instance;
-    identity.tenant = session->tenant;
-    identity.stride = session->stride;
-    identity.geometry = session->geometry;
-    session->plan_running = true;
-  }
-
-  absl::StatusOr<std::vector<PageHandle>> pages =
-      AllocatePages(identity.tenant, identity.stride, missing.size());
-  for (size_t i = 0; pages.ok() && i < missing.size(); ++i) {
-    PageHeader((*pages)[i].data, identity.geometry)
-        .Format({.session = call.session,
-                 .layer = missing[i].layer,
-                 .page_index = missing[i].page_index,
-                 .generation = (*pages)[i].generation},
-                identity.geometry);
-  }
-
-  absl::MutexLock lock(&mutex_);
+absl::StatusOr<TierPlanResult> Directory::FinishPlan(
+    const TierPlanCall& call, const PlanWork& work,
+    const absl::StatusOr<std::vector<PageHandle>>& pages) {
   ExpireSessions();
   Session* session = Find(call.session);
-  if (session == nullptr || session->instance != identity.instance) {
+  if (session == nullptr || session->instance != work.instance) {
+    if (!pages.ok()) return Unknown(call.session);
     // Nobody has heard of these pages yet.
-    for (size_t i = 0; pages.ok() && i < pages->size(); ++i) {
-      pool_.Release((*pages)[i]).IgnoreError();
-    }
+    for (const PageHandle& page : *pages) pool_.Release(page).IgnoreError();
     return Unknown(call.session);
   }
   session->plan_running = false;
   FARKV_RETURN_IF_ERROR(pages.status());
-  for (size_t i = 0; i < missing.size(); ++i) {
-    session->pages[missing[i]].handle = (*pages)[i];
+  for (size_t i = 0; i < work.missing.size(); ++i) {
+    session->pages[work.missing[i]].handle = (*pages)[i];
   }
   TierPlanResult result = ApplyLocked(*session, call);
   session->replies.Add(call.sequence_number, result);
   return result;
+}
+
+absl::StatusOr<TierPlanResult> Directory::Apply(const TierPlanCall& call) {
+  FARKV_RETURN_IF_ERROR(CheckEpoch(call.epoch));
+  PlanWork work;
+  {
+    absl::MutexLock lock(&mutex_);
+    FARKV_ASSIGN_OR_RETURN(work, BeginPlan(call));
+    if (work.kept != nullptr) return *work.kept;
+  }
+  const absl::StatusOr<std::vector<PageHandle>> pages =
+      MakePages(call.session, work);
+  absl::MutexLock lock(&mutex_);
+  return FinishPlan(call, work, pages);
 }
 
 TierPlanResult Directory::ApplyLocked(Session& session,

@@ -108,7 +108,7 @@ TEST_F(DirectoryTest, TheNumberOfSessionsIsBounded) {
 TEST_F(DirectoryTest, ATokenOpensOneDataPlaneConnection) {
   const SessionGrant grant = Open();
 
-  EXPECT_EQ(directory_.RedeemToken(grant.token).value(), "tenant");
+  EXPECT_EQ(directory_.RedeemToken(grant.token).value().tenant, "tenant");
   EXPECT_EQ(directory_.RedeemToken(grant.token).status().code(),
             absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(directory_.RedeemToken("").status().code(),

@@ -11,10 +11,11 @@ TEST(PeerTableTest, APeerIsItsTenantUntilItIsRemoved) {
   EXPECT_EQ(peers.Tenant(PeerId{1}, start).status().code(),
             absl::StatusCode::kPermissionDenied);
 
-  peers.Add(PeerId{1}, "tenant", start);
+  peers.Add(PeerId{1}, {"tenant", "worker"}, start);
   EXPECT_EQ(peers.Tenant(PeerId{1}, start + absl::Seconds(3)).value(),
             "tenant");
   ASSERT_EQ(peers.List().size(), 1u);
+  EXPECT_EQ(peers.List()[0].worker_id, "worker");
   EXPECT_EQ(peers.List()[0].last_message, start + absl::Seconds(3));
 
   peers.Remove(PeerId{1});
