@@ -55,7 +55,9 @@ void Worker::DrainAndStop() {
     spdlog::warn("drain: requests still run after {}; cancelling them",
                  absl::FormatDuration(flags_.drain_grace));
   }
-  engine_.reset();
+  http_.reset();
+  // The services ask the engine until their servers are down.
+  engine_->Stop();
   server_->Shutdown(absl::Seconds(1));
   admin_server_->Shutdown(absl::Seconds(1));
 }

@@ -23,12 +23,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace farkv {
 
+// Raised with every change of the arithmetic: exponential, merge, order of a
+// reduction. Two releases with equal revisions give equal bits.
+constexpr char kArithmeticRevision[] = "+k1";
+
 HWY_EXPORT(ThisTarget);
 
 std::string KernelTarget() {
   std::string target = HWY_DYNAMIC_DISPATCH(ThisTarget)();
   if (HasAvx512Bf16()) target += "+avx512bf16";
-  return target;
+  return target + kArithmeticRevision;
 }
 
 }  // namespace farkv

@@ -86,7 +86,8 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name,
 
 // What the kernels of this process compute with, as sent in handshakes: two
 // parties with the same text give the same bits. Names the Highway target and
-// the bf16 product kernel, e.g. "AVX3_DL+avx512bf16".
+// the bf16 product kernel, e.g.
+// "AVX3_DL+avx512bf16+k1"; the last part is the revision of the arithmetic.
 std::string KernelTarget();
 
 }  // namespace farkv

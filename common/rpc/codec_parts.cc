@@ -63,8 +63,15 @@ absl::StatusOr<KvGeometry> FromProto(const types::v1::KvGeometry& geometry) {
   result.num_layers = geometry.num_layers();
   result.num_kv_heads = geometry.num_kv_heads();
   result.head_dim = geometry.head_dim();
-  result.dtype = static_cast<DType>(geometry.dtype() & 0xff);
-  absl::Status status = result.Validate();
+  absl::Status status;
+  if (geometry.dtype() == types::v1::DTYPE_BF16 ||
+      geometry.dtype() == types::v1::DTYPE_F32) {
+    result.dtype = static_cast<DType>(geometry.dtype());
+    status = result.Validate();
+  } else {
+    status = absl::InvalidArgumentError(absl::StrCat(
+        "dtype is ", static_cast<int>(geometry.dtype()), ", unknown"));
+  }
   if (!status.ok()) {
     return WithReason(std::move(status), ErrorReason::kInvalidField);
   }

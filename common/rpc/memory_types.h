@@ -45,6 +45,8 @@ struct SessionGrant {
   std::string map_socket;  // name inside --map-dir; empty: no map
   std::string token;       // one-time, for data-plane and map handshakes
   uint64_t page_stride = 0;
+  bool resumed = false;  // the session ran already
+  uint64_t last_sequence_number = 0;
 };
 
 struct PageName {

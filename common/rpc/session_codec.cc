@@ -52,6 +52,8 @@ memory::v1::OpenSessionResponse ToProto(const SessionGrant& grant) {
   proto.set_map_socket(grant.map_socket);
   proto.set_token(grant.token);
   proto.set_page_stride_bytes(grant.page_stride);
+  proto.set_resumed(grant.resumed);
+  proto.set_last_sequence_number(grant.last_sequence_number);
   return proto;
 }
 
@@ -71,6 +73,8 @@ absl::StatusOr<SessionGrant> FromProto(
   grant.map_socket = response.map_socket();
   grant.token = response.token();
   grant.page_stride = response.page_stride_bytes();
+  grant.resumed = response.resumed();
+  grant.last_sequence_number = response.last_sequence_number();
   return grant;
 }
 

@@ -39,6 +39,7 @@ absl::Status EngineOptions::Validate() const {
 
 Engine::Engine(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
 Engine::~Engine() = default;
+void Engine::Stop() { loop_->Stop(); }
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(EngineOptions options) {
   FARKV_ASSIGN_OR_RETURN(auto loop, Loop::Create(std::move(options)));

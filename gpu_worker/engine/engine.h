@@ -46,8 +46,10 @@ class Engine {
  public:
   // Loads the model, connects to the nodes and starts the thread.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(EngineOptions options);
-  // Ends what runs with CANCELLED and closes every session.
   ~Engine();
+  // Ends what runs with CANCELLED, closes every session and ends the thread.
+  // The engine stays answerable and refuses everything. Idempotent.
+  void Stop();
 
   // RESOURCE_EXHAUSTED when the queue is full, INVALID_ARGUMENT for a bad
   // field, ALREADY_EXISTS for a running request id, UNAVAILABLE when draining.

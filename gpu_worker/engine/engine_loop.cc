@@ -41,7 +41,9 @@ absl::StatusOr<std::unique_ptr<Engine::Loop>> Engine::Loop::Create(
   return loop;
 }
 
-Engine::Loop::~Loop() {
+Engine::Loop::~Loop() { Stop(); }
+
+void Engine::Loop::Stop() {
   queue_.Stop();
   if (thread_.joinable()) thread_.join();
 }

@@ -20,6 +20,7 @@ class Engine::Loop {
  public:
   static absl::StatusOr<std::unique_ptr<Loop>> Create(EngineOptions options);
   ~Loop();
+  void Stop();
 
   RequestQueue& queue() { return queue_; }
   const EngineOptions& options() const { return options_; }

@@ -47,6 +47,16 @@ absl::Status CheckStops(const std::vector<std::string>& stops) {
 
 absl::Status GenerationRequest::Validate(int32_t vocab_size,
                                          int64_t max_position) const {
+  if (request_id.size() > kMaxRequestIdBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("request_id has ", request_id.size(), " bytes, at most ",
+                     kMaxRequestIdBytes, " allowed"));
+  }
+  if (stop_tokens.size() > kMaxStopTokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stopping.stop_token_ids has ", stop_tokens.size(),
+                     " items, at most ", kMaxStopTokens, " allowed"));
+  }
   if (prompt.empty()) {
     return absl::InvalidArgumentError("the prompt is empty");
   }

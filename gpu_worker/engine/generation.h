@@ -20,6 +20,8 @@ namespace farkv {
 inline constexpr int64_t kMaxRequestTokens = int64_t{1} << 20;
 inline constexpr size_t kMaxStops = 16;
 inline constexpr size_t kMaxStopBytes = 256;
+inline constexpr size_t kMaxStopTokens = 1024;
+inline constexpr size_t kMaxRequestIdBytes = 256;
 
 struct GenerationRequest {
   std::string request_id;  // empty: the engine makes one

@@ -26,6 +26,8 @@ class Tokenizer {
   // The text of one token; special tokens have none. Ids outside the
   // vocabulary (padding of the embedding table) have none either.
   std::string Decode(int32_t token) const;
+  // Bytes of the longest piece.
+  size_t longest_piece() const { return longest_piece_; }
   int32_t vocab_size() const { return static_cast<int32_t>(pieces_.size()); }
 
  private:

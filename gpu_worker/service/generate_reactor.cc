@@ -27,9 +27,22 @@ GenerateReactor* GenerateReactor::Refuse(const absl::Status& status) {
 void GenerateReactor::Pump() {
   {
     absl::MutexLock lock(&mutex_);
+    again_ = busy_;
     if (busy_) return;
     busy_ = true;
   }
+  while (!StartNext()) {
+    absl::MutexLock lock(&mutex_);
+    // What arrived while this thread looked would otherwise wait for ever.
+    if (!again_) {
+      busy_ = false;
+      return;
+    }
+    again_ = false;
+  }
+}
+
+bool GenerateReactor::StartNext() {
   GenerationEvent event = stream_->Take();
   if (event.end) end_ = std::move(event.end);
   if (!event.text.empty() || !event.tokens.empty()) {
@@ -37,9 +50,9 @@ void GenerateReactor::Pump() {
   } else if (end_ && !finishing_) {
     WriteEnd(*end_);
   } else {
-    absl::MutexLock lock(&mutex_);
-    busy_ = false;
+    return false;
   }
+  return true;
 }
 
 void GenerateReactor::WriteDelta(const GenerationEvent& event) {

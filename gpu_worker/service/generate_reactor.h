@@ -31,13 +31,16 @@ class GenerateReactor final
       : stream_(std::move(stream)) {}
   // Starts the next write or the end, unless one is under way.
   void Pump();
+  // False when there is nothing to write.
+  bool StartNext();
   void WriteDelta(const GenerationEvent& event);
   void WriteEnd(const GenerationEnd& end);
 
   std::shared_ptr<GenerateReactor> self_;  // until OnDone
   std::shared_ptr<GenerationStream> stream_;
   absl::Mutex mutex_;
-  bool busy_ ABSL_GUARDED_BY(mutex_) = false;
+  bool busy_ ABSL_GUARDED_BY(mutex_) = false;  // a write or a look is under way
+  bool again_ ABSL_GUARDED_BY(mutex_) = false;  // look once more after it
   // Only the thread that set busy_ touches these.
   std::optional<GenerationEnd> end_;
   bool wrote_delta_ = false;

@@ -51,6 +51,14 @@ absl::StatusOr<std::vector<int32_t>> ReadPrompt(const GenerateRequest& request,
   if (request.text().empty()) {
     return absl::InvalidArgumentError("the prompt is empty");
   }
+  const size_t limit = static_cast<size_t>(model.config.max_position) *
+                       model.tokenizer.longest_piece();
+  if (request.text().size() > limit) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the prompt has ", request.text().size(),
+        " bytes; no prompt of more than ", limit, " can fit the model's ",
+        model.config.max_position, " positions"));
+  }
   FARKV_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
                          model.tokenizer.Encode(request.text()));
   const int32_t bos_token = model.config.bos_token;

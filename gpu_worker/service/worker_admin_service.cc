@@ -1,5 +1,8 @@
 #include "gpu_worker/service/worker_admin_service.h"
 
+#include <algorithm>
+#include <span>
+
 #include "absl/strings/str_cat.h"
 #include "common/page/page_format.h"
 #include "common/process/version.h"
@@ -41,6 +44,20 @@ void Fill(const SequenceInfo& info, Sequence& proto) {
                            info.tiers.cold_rows_pushed_down);
   *proto.mutable_age() = ToProto(info.age);
   proto.set_cold_mode(info.tiers.cold_mode);
+}
+
+// The part of a tier map that fits one answer.
+std::span<const PageTierMap> PagesAskedFor(const std::vector<PageTierMap>& map,
+                                           const GetTierMapRequest& request) {
+  constexpr int32_t kMaxPages = 4096;
+  const auto total = static_cast<int32_t>(map.size());
+  const int32_t first = std::clamp(request.first_page(), 0, total);
+  const int32_t wanted = request.max_pages() > 0
+                             ? std::min(request.max_pages(), kMaxPages)
+                             : kMaxPages;
+  return std::span<const PageTierMap>(map).subspan(
+      static_cast<size_t>(first),
+      static_cast<size_t>(std::min(wanted, total - first)));
 }
 
 // Reports one figure and ends: the engine goes on draining by itself.
@@ -115,7 +132,8 @@ grpc::ServerUnaryReactor* WorkerAdminService::GetTierMap(
       Fill(info, *response->mutable_sequence());
     }
   }
-  for (const PageTierMap& page : *map) {
+  response->set_total_pages(static_cast<int32_t>(map->size()));
+  for (const PageTierMap& page : PagesAskedFor(*map, *request)) {
     auto* proto = response->add_pages();
     proto->set_page_index(page.page_index);
     std::string tiers;

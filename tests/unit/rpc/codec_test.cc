@@ -52,6 +52,10 @@ TEST(MemoryCodecTest, AnOpenCallThatDoesNotFitIsRefusedByField) {
   EXPECT_THAT(std::string(FromProto(proto).status().message()),
               AllOf(HasSubstr("head_dim"), HasSubstr("17")));
   proto = ToProto(SomeOpen());
+  proto.mutable_geometry()->set_dtype(static_cast<types::v1::DType>(257));
+  EXPECT_THAT(std::string(FromProto(proto).status().message()),
+              AllOf(HasSubstr("dtype"), HasSubstr("257")));
+  proto = ToProto(SomeOpen());
   proto.mutable_lease()->set_seconds(-1);
   EXPECT_THAT(std::string(FromProto(proto).status().message()),
               HasSubstr("lease"));
