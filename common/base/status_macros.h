@@ -7,12 +7,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#define FARKV_RETURN_IF_ERROR(expr)             \
-  do {                                          \
-    if (absl::Status farkv_status = (expr);     \
-        !farkv_status.ok()) {                   \
-      return farkv_status;                      \
-    }                                           \
+#define FARKV_RETURN_IF_ERROR(expr)                               \
+  do {                                                            \
+    if (absl::Status farkv_status = (expr); !farkv_status.ok()) { \
+      return farkv_status;                                        \
+    }                                                             \
   } while (false)
 
 #define FARKV_CONCAT_INNER(a, b) a##b

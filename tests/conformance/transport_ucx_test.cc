@@ -14,8 +14,7 @@ class UcxTcpBackend {
   }
 };
 
-INSTANTIATE_TYPED_TEST_SUITE_P(UcxTcp, TransportConformanceTest,
-                               UcxTcpBackend);
+INSTANTIATE_TYPED_TEST_SUITE_P(UcxTcp, TransportConformanceTest, UcxTcpBackend);
 
 }  // namespace
 }  // namespace farkv
