@@ -5,6 +5,7 @@
 #ifndef FARKV_MEMORY_NODE_FAULT_HOOKS_H_
 #define FARKV_MEMORY_NODE_FAULT_HOOKS_H_
 
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -24,9 +25,12 @@ class FaultHooks {
   // The name to run under: programs differ in it.
   const char* program() const;
   void Register(Flags& flags);
-  // Wraps the data plane's transport. `directory` outlives the result.
-  absl::StatusOr<std::unique_ptr<Transport>> Decorate(
-      std::unique_ptr<Transport> transport, Directory& directory) const;
+  // Makes the data plane's transport with `make` and wraps it. `directory`
+  // outlives the result. INVALID_ARGUMENT naming flag and value.
+  using Make = std::function<absl::StatusOr<std::unique_ptr<Transport>>(
+      TransportOptions options)>;
+  absl::StatusOr<std::unique_ptr<Transport>> CreateTransport(
+      TransportOptions options, const Make& make, Directory& directory) const;
 
  private:
   struct Values;

@@ -1,4 +1,6 @@
 // The normal program: no fault flags, the transport as it is.
+#include <utility>
+
 #include "memory_node/fault_hooks.h"
 
 namespace farkv {
@@ -12,9 +14,9 @@ const char* FaultHooks::program() const { return "farkv-memory-node"; }
 
 void FaultHooks::Register(Flags&) {}
 
-absl::StatusOr<std::unique_ptr<Transport>> FaultHooks::Decorate(
-    std::unique_ptr<Transport> transport, Directory&) const {
-  return transport;
+absl::StatusOr<std::unique_ptr<Transport>> FaultHooks::CreateTransport(
+    TransportOptions options, const Make& make, Directory&) const {
+  return make(std::move(options));
 }
 
 }  // namespace farkv

@@ -26,12 +26,12 @@ farkv::NodeTransportFactory UcxFactory(const farkv::NodeOptions& options,
   farkv::UcxOptions ucx;
   ucx.net_devices = options.data_device;
   ucx.port_range = options.data_port_range;
-  return [ucx, &faults](farkv::TransportOptions transport,
-                        farkv::Directory& directory)
-             -> absl::StatusOr<std::unique_ptr<farkv::Transport>> {
-    auto made = farkv::CreateUcxTransport(std::move(transport), ucx);
-    if (!made.ok()) return made.status();
-    return faults.Decorate(*std::move(made), directory);
+  const auto make = [ucx](farkv::TransportOptions transport) {
+    return farkv::CreateUcxTransport(std::move(transport), ucx);
+  };
+  return [make, &faults](farkv::TransportOptions transport,
+                         farkv::Directory& directory) {
+    return faults.CreateTransport(std::move(transport), make, directory);
   };
 }
 
