@@ -128,8 +128,7 @@ grpc::ServerUnaryReactor* AdminService::ListPeers(
   const absl::Time now = parts_.clock->Now();
   for (const PeerReport& peer : parts_.data->peers()) {
     admin::v1::Peer* proto = response->add_peers();
-    proto->set_id(
-        absl::StrCat("connection-", peer.id, ", tenant '", peer.tenant, "'"));
+    proto->set_id(peer.worker_id);
     proto->set_transport(identity_.transport);
     proto->set_healthy(true);
     *proto->mutable_last_heartbeat() = ToProto(now - peer.last_message);
