@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/page/page_format.h"
@@ -15,6 +16,11 @@ namespace {
 
 // Rows of one request; more makes several, so that checking them overlaps.
 constexpr uint64_t kRequestBytes = uint64_t{8} << 20;
+// Fetches under way beyond which nothing is asked for ahead: a link has 256
+// operations at a time.
+constexpr int kMaxOperationsAhead = 160;
+// How soon a fetch that was refused for want of room is tried again.
+constexpr absl::Duration kRefusedPause = absl::Milliseconds(1);
 
 }  // namespace
 
@@ -87,7 +93,7 @@ void ColdReads::Request(Sequence& sequence, int layer, bool ahead) {
         geometry_.BlockBytes(static_cast<size_t>(std::popcount(page.slots)));
   }
   if (bytes == 0) return;
-  if (ahead && staging_bytes() + bytes > options_.staging_bytes) return;
+  if (ahead && !HasRoomAhead(bytes, 1)) return;
   std::vector<ReadPage> pages;
   for (const ReadPage& page : reads.pages) {
     if (!page.mapped && page.node >= 0) pages.push_back(page);
@@ -113,7 +119,7 @@ void ColdReads::Fetch(Sequence& sequence, int layer,
     const auto send = [&] {
       if (spec.pages.empty()) return;
       fetches.push_back(
-          FetchOperation::Start(std::exchange(spec, empty), *link, staging_));
+          FetchOperation::Start(std::exchange(spec, empty), *link, load_));
       bytes = 0;
     };
     for (const ReadPage& page : pages) {
@@ -174,26 +180,44 @@ absl::StatusOr<std::span<const std::vector<ColdBlock>>> ColdReads::Layer(
   return std::span<const std::vector<ColdBlock>>(blocks_);
 }
 
+bool ColdReads::HasRoomAhead(uint64_t bytes, int operations) const {
+  return staging_bytes() + bytes <= options_.staging_bytes &&
+         load_.operations.load(std::memory_order_relaxed) + operations <=
+             kMaxOperationsAhead;
+}
+
+// Two tries of fetch_timeout each; the margin is for checking the rows.
+absl::Status ColdReads::Await(std::shared_ptr<FetchOperation>& fetch,
+                              NodeLink& link) {
+  const absl::Time end =
+      absl::Now() + 2 * options_.fetch_timeout + absl::Seconds(1);
+  for (;;) {
+    absl::Status status = fetch->Wait(end - absl::Now());
+    if (!absl::IsResourceExhausted(status) || absl::Now() >= end) {
+      return status;
+    }
+    // Fetches of other layers and sequences make room when they end.
+    absl::SleepFor(kRefusedPause);
+    fetch = FetchOperation::Start(fetch->spec(), link, load_);
+  }
+}
+
 absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
                                    std::vector<ColdBlock>& blocks) {
-  for (const auto& fetch : sequence.reads.layers[static_cast<size_t>(layer)]) {
+  for (auto& fetch : sequence.reads.layers[static_cast<size_t>(layer)]) {
     if (!fetch->done()) ++sequence.stats.late_fetches;
-    // Two tries of fetch_timeout each; the margin is for checking the rows.
-    const absl::Duration limit = 2 * options_.fetch_timeout + absl::Seconds(1);
-    if (absl::Status status = fetch->Wait(limit); !status.ok()) {
-      const int32_t page = fetch->spec().pages.front().page_index;
-      const int node = sequence.remote.pages[static_cast<size_t>(page)].node;
+    const int32_t page = fetch->spec().pages.front().page_index;
+    const int node = sequence.remote.pages[static_cast<size_t>(page)].node;
+    NodeLink& link = *links_[static_cast<size_t>(node)];
+    if (absl::Status status = Await(fetch, link); !status.ok()) {
       return absl::UnavailableError(absl::StrCat(
-          Where(sequence, *links_[static_cast<size_t>(node)], layer, page),
-          ": ", status.message()));
+          Where(sequence, link, layer, page), ": ", status.message()));
     }
     blocks.insert(blocks.end(), fetch->blocks().begin(), fetch->blocks().end());
     sequence.stats.cold_bytes_fetched += static_cast<int64_t>(fetch->bytes());
     const auto rows =
         static_cast<int64_t>(fetch->bytes() / geometry_.RowBytes());
     sequence.stats.cold_rows_fetched += rows;
-    const int32_t page = fetch->spec().pages.front().page_index;
-    const int node = sequence.remote.pages[static_cast<size_t>(page)].node;
     CountRows(sequence, node, rows);
     sequence.stats.cold_mode = "prefetch";
   }

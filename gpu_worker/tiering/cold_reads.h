@@ -52,7 +52,13 @@ class ColdReads {
                       std::vector<std::shared_ptr<FetchOperation>>& fetches);
 
   uint64_t staging_bytes() const {
-    return staging_.in_use.load(std::memory_order_relaxed);
+    return load_.bytes.load(std::memory_order_relaxed);
+  }
+  // Whether rows that nobody waits for may be asked for now: `bytes` in
+  // `operations` more fetches.
+  bool HasRoomAhead(uint64_t bytes, int operations) const;
+  int FetchesPerPromotion() const {
+    return geometry_.num_layers * static_cast<int>(links_.size());
   }
 
  private:
@@ -70,6 +76,7 @@ class ColdReads {
                          std::vector<ColdBlock>& blocks);
   absl::Status AddFetched(Sequence& sequence, int layer,
                           std::vector<ColdBlock>& blocks);
+  absl::Status Await(std::shared_ptr<FetchOperation>& fetch, NodeLink& link);
   absl::Status MoveToDevice(Stream& stream);
   void ReleaseLayer(int layer, Stream& stream);
 
@@ -77,7 +84,7 @@ class ColdReads {
   const KvGeometry geometry_;
   Device& device_;
   const std::span<const std::unique_ptr<NodeLink>> links_;
-  StagingBytes staging_;
+  FetchLoad load_;
 
   std::span<StepPart> parts_;
   uint64_t step_number_ = 0;

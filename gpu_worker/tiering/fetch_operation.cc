@@ -20,24 +20,25 @@ uint64_t BlockBytesOf(const KvGeometry& geometry, uint64_t slots) {
 
 }  // namespace
 
-FetchOperation::FetchOperation(FetchSpec spec, NodeLink& link,
-                               StagingBytes& staging)
-    : spec_(std::move(spec)), link_(link), staging_(staging) {
+FetchOperation::FetchOperation(FetchSpec spec, NodeLink& link, FetchLoad& load)
+    : spec_(std::move(spec)), link_(link), load_(load) {
   for (const FetchPage& page : spec_.pages) {
     bytes_ += BlockBytesOf(spec_.geometry, page.slots);
   }
-  staging_.in_use.fetch_add(bytes_, std::memory_order_relaxed);
+  load_.bytes.fetch_add(bytes_, std::memory_order_relaxed);
+  load_.operations.fetch_add(1, std::memory_order_relaxed);
 }
 
 FetchOperation::~FetchOperation() {
-  staging_.in_use.fetch_sub(bytes_, std::memory_order_relaxed);
+  load_.bytes.fetch_sub(bytes_, std::memory_order_relaxed);
+  load_.operations.fetch_sub(1, std::memory_order_relaxed);
 }
 
 std::shared_ptr<FetchOperation> FetchOperation::Start(FetchSpec spec,
                                                       NodeLink& link,
-                                                      StagingBytes& staging) {
+                                                      FetchLoad& load) {
   std::shared_ptr<FetchOperation> operation(
-      new FetchOperation(std::move(spec), link, staging));
+      new FetchOperation(std::move(spec), link, load));
   operation->Submit();
   return operation;
 }
@@ -71,7 +72,8 @@ void FetchOperation::Submit() {
 
 void FetchOperation::Receive(absl::StatusOr<Message> reply) {
   absl::Status status = Accept(std::move(reply));
-  if (!status.ok() && tries_ < kTries) return Submit();
+  const bool repeat = !status.ok() && !absl::IsResourceExhausted(status);
+  if (repeat && tries_ < kTries) return Submit();
   absl::MutexLock lock(&mutex_);
   status_ = std::move(status);
   done_ = true;
@@ -90,6 +92,8 @@ absl::Status FetchOperation::Accept(absl::StatusOr<Message> reply) {
   }
   const std::byte* rows = decoded.rows.data();
   // Attention reads 64-byte aligned rows; a body may have come otherwise.
+  // An earlier try may have left a copy.
+  copy_ = nullptr;
   if (reinterpret_cast<uintptr_t>(rows) % kAlignment != 0) {
     copy_ = AllocateHostRows(decoded.rows.size());
     std::memcpy(copy_.get(), rows, decoded.rows.size());

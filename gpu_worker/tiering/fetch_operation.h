@@ -2,8 +2,9 @@
 // request and one gathered reply. DESIGN 5.5 and 6.
 //
 // Every row's CRC is checked on the executor before anybody sees it. A failed
-// try is repeated once. The operation keeps itself alive until its reply or
-// deadline has come; dropping it early drops the result.
+// try is repeated once, but not one that was refused for want of room. The
+// operation keeps itself alive until its reply or deadline has come; dropping
+// it early drops the result.
 //
 // Thread-safe.
 #ifndef FARKV_GPU_WORKER_TIERING_FETCH_OPERATION_H_
@@ -46,16 +47,17 @@ struct FetchSpec {
   std::vector<FetchPage> pages;  // ascending; at most kMaxMessageItems
 };
 
-// Bytes of T0-bound rows outside T0, of all fetches together.
-struct StagingBytes {
-  std::atomic<uint64_t> in_use{0};
+// What all fetches together hold, from their start to their last use.
+struct FetchLoad {
+  std::atomic<uint64_t> bytes{0};
+  std::atomic<int> operations{0};
 };
 
 class FetchOperation : public std::enable_shared_from_this<FetchOperation> {
  public:
-  // `link` and `staging` outlive the operation.
+  // `link` and `load` outlive the operation.
   static std::shared_ptr<FetchOperation> Start(FetchSpec spec, NodeLink& link,
-                                               StagingBytes& staging);
+                                               FetchLoad& load);
   ~FetchOperation();
 
   bool done() const;
@@ -67,7 +69,7 @@ class FetchOperation : public std::enable_shared_from_this<FetchOperation> {
   const FetchSpec& spec() const { return spec_; }
 
  private:
-  FetchOperation(FetchSpec spec, NodeLink& link, StagingBytes& staging);
+  FetchOperation(FetchSpec spec, NodeLink& link, FetchLoad& load);
   void Submit();
   void Receive(absl::StatusOr<Message> reply);
   absl::Status Accept(absl::StatusOr<Message> reply);
@@ -76,7 +78,7 @@ class FetchOperation : public std::enable_shared_from_this<FetchOperation> {
 
   const FetchSpec spec_;
   NodeLink& link_;
-  StagingBytes& staging_;
+  FetchLoad& load_;
   uint64_t bytes_ = 0;
   int tries_ = 0;  // one thread at a time: the one that submits
 

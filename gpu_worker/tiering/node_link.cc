@@ -120,6 +120,10 @@ absl::StatusOr<SessionGrant> NodeLink::OpenOne(RemoteSession& session) {
   FARKV_ASSIGN_OR_RETURN(SessionGrant grant,
                          control_.open_session(call, CallTimeout()));
   SetFence(session, sent, grant.lease);
+  if (grant.resumed) {
+    session.next_number =
+        std::max(session.next_number, grant.last_sequence_number + 1);
+  }
   return grant;
 }
 
@@ -258,8 +262,21 @@ absl::Status NodeLink::Submit(MessageHeader header,
   request.header = header;
   request.body = std::move(body);
   request.timeout = timeout;
-  return transport_->Submit(peer, std::move(request), std::move(callback))
+  // Any reply is a sign of life: heartbeats may have to wait behind others.
+  return transport_
+      ->Submit(peer, std::move(request),
+               [this, callback = std::move(callback)](
+                   absl::StatusOr<Message> reply) mutable {
+                 if (reply.ok()) NoteAnswer();
+                 std::move(callback)(std::move(reply));
+               })
       .status();
+}
+
+void NodeLink::NoteAnswer() {
+  const absl::Time now = clock_.Now();
+  absl::MutexLock lock(&mutex_);
+  last_answer_ = now;
 }
 
 PeerStats NodeLink::Stats() const {

@@ -97,6 +97,7 @@ class NodeLink {
 
   NodeLink(NodeLinkOptions options, ControlCalls control);
 
+  void NoteAnswer();
   // On the heartbeat thread; LoseNode on any.
   void HeartbeatMain();
   absl::Duration Silence() const;

@@ -252,14 +252,9 @@ absl::Duration NodeLink::Silence() const {
 void NodeLink::SendHeartbeat() {
   MessageHeader header;
   header.type = MessageType::kPingRequest;
-  // A refusal is a missing answer, which the next beat sees.
+  // The answer counts, not what it says; a refusal is a missing answer.
   Submit(header, {}, kSilentHeartbeats * options_.tiering.heartbeat,
-         [this](absl::StatusOr<Message> reply) {
-           if (!reply.ok()) return;
-           const absl::Time answered = clock_.Now();
-           absl::MutexLock lock(&mutex_);
-           last_answer_ = answered;
-         })
+         [](absl::StatusOr<Message>) {})
       .IgnoreError();
 }
 

@@ -141,14 +141,13 @@ void StartPromotions(Sequence& sequence, const T0Lines& lines,
   SequencePromotion& promotion = sequence.promotion;
   if (!promotion.fetches.empty()) return;
   if (Clock::Boottime().Now() < promotion.retry_at) return;
+  const uint64_t most = std::min(kPromotionBytes, options.staging_bytes / 4);
+  if (!reads.HasRoomAhead(most, reads.FetchesPerPromotion())) return;
   const int g = sequence.table.granularity();
   // Room for what steps will add stays free.
   int64_t room = std::min(sequence.share_sets - sequence.table.resident_sets(),
                           lines.free_sets() - kPageTokens / g);
-  room =
-      std::min(room, static_cast<int64_t>(
-                         std::min(kPromotionBytes, options.staging_bytes / 4) /
-                         lines.set_bytes()));
+  room = std::min(room, static_cast<int64_t>(most / lines.set_bytes()));
   promotion.pages.clear();
   for (int i = 0; i < sequence.table.num_pages() && room > 0; ++i) {
     const Page& page = sequence.table.page(i);
