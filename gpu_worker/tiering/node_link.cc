@@ -142,68 +142,69 @@ absl::Status NodeLink::ChooseMap(const SessionGrant& grant) {
         "--cold=map: memory node ", options_.address, " (", grant.node_id,
         ") has no map socket in --map-dir ", tiering.map_dir));
   }
-  if (found) map_ = std::make_unique<NodeMap>(path, CallTimeout());
-  maps_ = found;
+  map_ = found ? std::make_unique<NodeMap>(path, CallTimeout()) : nullptr;
+  maps_.store(found, std::memory_order_release);
   return absl::OkStatus();
 }
 
-absl::Status NodeLink::Hello(const std::string& token) {
+absl::Status NodeLink::Hello(PeerId peer, const SessionGrant& grant) {
   struct Answer {
     absl::Notification done;
     absl::Status status;
   };
   auto answer = std::make_shared<Answer>();
-  MessageHeader header;
-  header.type = MessageType::kHelloRequest;
-  header.session = own_session_->id;
-  std::vector<std::byte> body(token.size());
-  std::transform(token.begin(), token.end(), body.begin(),
+  Request request;
+  request.header.type = MessageType::kHelloRequest;
+  request.header.session = own_session_->id;
+  request.header.epoch = grant.epoch;
+  request.timeout = CallTimeout();
+  std::vector<std::byte> body(grant.token.size());
+  std::transform(grant.token.begin(), grant.token.end(), body.begin(),
                  [](char c) { return static_cast<std::byte>(c); });
-  std::vector<BufferLease> pieces;
-  pieces.push_back(BufferLease::Owning(std::move(body)));
-  FARKV_RETURN_IF_ERROR(Submit(header, std::move(pieces), CallTimeout(),
-                               [answer](absl::StatusOr<Message> reply) {
-                                 answer->status = reply.status();
-                                 answer->done.Notify();
-                               }));
+  request.body.push_back(BufferLease::Owning(std::move(body)));
+  FARKV_RETURN_IF_ERROR(transport_
+                            ->Submit(peer, std::move(request),
+                                     [answer](absl::StatusOr<Message> reply) {
+                                       answer->status = reply.status();
+                                       answer->done.Notify();
+                                     })
+                            .status());
   // The transport ends every operation by its deadline.
   answer->done.WaitForNotification();
   return answer->status;
 }
 
+absl::StatusOr<PeerId> NodeLink::ConnectData(const SessionGrant& grant) {
+  FARKV_ASSIGN_OR_RETURN(const PeerId peer,
+                         transport_->Connect(grant.data_host, grant.data_port));
+  absl::Status status = Hello(peer, grant);
+  if (status.ok()) return peer;
+  transport_->ClosePeer(peer);
+  return absl::Status(status.code(),
+                      absl::StrCat("memory node ", options_.address,
+                                   ": data plane at ", grant.data_host, ":",
+                                   grant.data_port, ": ", status.message()));
+}
+
 absl::Status NodeLink::ConnectNow() {
   FARKV_ASSIGN_OR_RETURN(SessionGrant grant, OpenOne(*own_session_));
   FARKV_RETURN_IF_ERROR(CheckHandshake(grant));
-  FARKV_ASSIGN_OR_RETURN(const PeerId peer,
-                         transport_->Connect(grant.data_host, grant.data_port));
+  const bool first = node_id_.empty();
+  const bool restarted = !first && grant.epoch != epoch();
+  if (first || restarted) FARKV_RETURN_IF_ERROR(ChooseMap(grant));
+  FARKV_ASSIGN_OR_RETURN(const PeerId peer, ConnectData(grant));
+  if (first) node_id_ = grant.node_id;
+  granted_lease_ = grant.lease;
   const absl::Time now = clock_.Now();
-  bool restarted = false;
+  // After a loss the sessions have waited for their renewal.
+  next_renewal_ = sessions_.empty() ? now + grant.lease / 3 : now;
   {
     absl::MutexLock lock(&mutex_);
-    restarted = !node_id_.empty() && grant_.epoch != grant.epoch;
     grant_ = grant;
     peer_ = peer;
     peer_lost_ = false;
     healthy_ = true;
     last_answer_ = now;
-  }
-  if (node_id_.empty()) {
-    node_id_ = grant.node_id;
-    FARKV_RETURN_IF_ERROR(ChooseMap(grant));
-  } else if (restarted && map_ != nullptr) {
-    map_ = std::make_unique<NodeMap>(
-        absl::StrCat(options_.tiering.map_dir, "/", grant.map_socket),
-        CallTimeout());
-  }
-  granted_lease_ = grant.lease;
-  // After a loss the sessions have waited for their renewal.
-  next_renewal_ = sessions_.empty() ? now + grant.lease / 3 : now;
-  if (absl::Status s = Hello(grant.token); !s.ok()) {
-    LoseNode("refused the data-plane handshake");
-    return absl::Status(
-        s.code(),
-        absl::StrCat("memory node ", options_.address, ": data plane at ",
-                     grant.data_host, ":", grant.data_port, ": ", s.message()));
   }
   if (restarted) {
     LoseSessions(absl::UnavailableError(
@@ -283,7 +284,7 @@ PeerStats NodeLink::Stats() const {
   PeerStats stats;
   stats.id = node_id_;
   stats.address = options_.address;
-  stats.transport = maps_ ? "map" : transport_->capabilities().name;
+  stats.transport = maps() ? "map" : transport_->capabilities().name;
   const TransportCounters counters = transport_->counters();
   stats.bytes_sent = counters.bytes_sent;
   stats.bytes_received = counters.bytes_received;

@@ -11,6 +11,7 @@
 #ifndef FARKV_GPU_WORKER_TIERING_NODE_LINK_H_
 #define FARKV_GPU_WORKER_TIERING_NODE_LINK_H_
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <string>
@@ -63,7 +64,7 @@ class NodeLink {
   bool healthy() const;
   Epoch epoch() const;
   // Whether cold pages are read through a map of the node's memory.
-  bool maps() const { return maps_; }
+  bool maps() const { return maps_.load(std::memory_order_acquire); }
 
   // Answers: SessionReady, PagesReserved, CommandDone.
   void OpenSession(SequenceId sequence, SessionId session);
@@ -109,7 +110,8 @@ class NodeLink {
   absl::Status CheckHandshake(const SessionGrant& grant) const;
   absl::Status ChooseMap(const SessionGrant& grant);
   absl::StatusOr<SessionGrant> OpenOne(RemoteSession& session);
-  absl::Status Hello(const std::string& token);
+  absl::Status Hello(PeerId peer, const SessionGrant& grant);
+  absl::StatusOr<PeerId> ConnectData(const SessionGrant& grant);
   void Main();
   bool NextCommand(absl::Duration timeout, Command& command);
   void Run(Command command);
@@ -129,8 +131,8 @@ class NodeLink {
   const ControlCalls control_;
   const Clock& clock_ = Clock::Boottime();
   std::unique_ptr<Transport> transport_;
-  std::string node_id_;  // set by Connect
-  bool maps_ = false;    // set by Connect
+  std::string node_id_;  // set by Connect; the same after a reconnection
+  std::atomic<bool> maps_{false};
 
   // Link thread only.
   struct OpenedSession {
