@@ -113,11 +113,11 @@ CaseSequence::Laid CaseSequence::LayOut(Placement placement) const {
   for (size_t b = 0; b < num_blocks; ++b) {
     // Blocks are allocated from the last to the first: addresses tell nothing.
     const size_t block = num_blocks - 1 - b;
-    std::byte* base = laid.storage[0].data() + block * g.BlockBytes(rows);
-    if (placement != Placement::kPages) {
-      laid.storage[block].resize(g.BlockBytes(rows));
-      base = laid.storage[block].data();
-    }
+    const bool together = placement == Placement::kPages;
+    if (!together) laid.storage[block].resize(g.BlockBytes(rows));
+    std::byte* base = together
+                          ? laid.storage[0].data() + block * g.BlockBytes(rows)
+                          : laid.storage[block].data();
     for (size_t i = 0; i < g.BlockBytes(rows); i += g.ElementBytes()) {
       StoreElement(g.dtype, std::nanf(""), base + i);
     }
