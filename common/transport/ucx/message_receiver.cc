@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,15 +10,6 @@
 
 namespace farkv {
 namespace {
-
-constexpr std::align_val_t kBodyAlignment{64};
-
-BufferLease AllocateBody(size_t length) {
-  if (length == 0) return BufferLease();
-  auto* bytes = static_cast<std::byte*>(::operator new(length, kBodyAlignment));
-  return BufferLease({bytes, length},
-                     [bytes] { ::operator delete(bytes, kBodyAlignment); });
-}
 
 // The header, once it fits what came with it.
 absl::StatusOr<MessageHeader> CheckHeader(std::span<const std::byte> header,
@@ -83,7 +73,7 @@ ucs_status_t MessageReceiver::Take(std::span<const std::byte> header,
   receive->message.header = *decoded;
   std::copy(header.begin(), header.end(),
             receive->message.header_bytes.begin());
-  receive->message.body = AllocateBody(length);
+  receive->message.body = buffers_->Take(length);
   if ((params.recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
     StartBody(std::move(receive), data, length);
     return UCS_INPROGRESS;

@@ -20,6 +20,7 @@
 #include "common/transport/operation_table.h"
 #include "common/transport/ucx/endpoints.h"
 #include "common/transport/ucx/engine_thread.h"
+#include "common/transport/ucx/receive_buffers.h"
 
 namespace farkv {
 
@@ -27,8 +28,11 @@ class MessageReceiver {
  public:
   // All outlive the object.
   MessageReceiver(ucp_worker_h worker, OperationTable* table,
-                  const Endpoints* endpoints)
-      : worker_(worker), table_(table), endpoints_(endpoints) {}
+                  const Endpoints* endpoints, size_t kept_buffer_bytes)
+      : worker_(worker),
+        table_(table),
+        endpoints_(endpoints),
+        buffers_(std::make_shared<ReceiveBuffers>(kept_buffer_bytes)) {}
   MessageReceiver(const MessageReceiver&) = delete;
   MessageReceiver& operator=(const MessageReceiver&) = delete;
 
@@ -62,6 +66,7 @@ class MessageReceiver {
   const ucp_worker_h worker_;
   OperationTable* const table_;
   const Endpoints* const endpoints_;
+  const std::shared_ptr<ReceiveBuffers> buffers_;
   std::vector<std::unique_ptr<Receive>> arrived_;
   int in_flight_ = 0;
 };

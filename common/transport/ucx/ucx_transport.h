@@ -36,7 +36,10 @@ struct UcxOptions {
   size_t tcp_receive_segment_bytes = size_t{512} << 10;
   // From this size on a body waits for the receiver's buffer (rendezvous)
   // instead of being sent at once and copied there.
-  size_t rendezvous_bytes = size_t{64} << 10;
+  size_t rendezvous_bytes = size_t{256} << 10;
+  // Receive buffers kept for reuse, in bytes; memory that stays with the
+  // process. 0 keeps none and costs page faults.
+  size_t kept_buffer_bytes = size_t{64} << 20;
 };
 
 // INVALID_ARGUMENT when an option cannot be meant.
