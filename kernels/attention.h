@@ -10,6 +10,10 @@
 // sum of exp(logit - m), O the unnormalised sum of exp(logit - m) * v, all
 // fp32. Dead slots have weight +0 and their K and V are never read. The query
 // is rounded once to the KV dtype. DESIGN 3, 5.3 and 13; ALGORITHMS 12.1.
+//
+// Thread-safe on different streams and threads: nothing is shared. Scratch
+// (about 50 MiB at most, or one row block of a very long context) stays with
+// the threads that ran an operation, so that no later one allocates.
 #ifndef FARKV_KERNELS_ATTENTION_H_
 #define FARKV_KERNELS_ATTENTION_H_
 

@@ -3,7 +3,8 @@
 // [row][query]; weights and values in fp32.
 //
 // Written with intrinsics and per-function targets because Highway has no
-// bf16 dot product; nothing here may run before HasAvx512Bf16() said yes.
+// bf16 dot product; nothing here may run before HasAvx512Bf16() said yes. One
+// file, so that all of a leaf can be inlined into it.
 #include "kernels/attention_leaf.h"
 
 #if defined(__x86_64__)

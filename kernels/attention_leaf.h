@@ -8,8 +8,10 @@
 // scale; l adds the 64 slots' weights in a fixed order; each element of O adds
 // weight * v over the live slots in ascending order.
 //
-// Two steps (all logits, softmax, then the values), with the next leaf's rows
-// prefetched meanwhile: see CPU_KERNELS-style figures in bench/results.
+// A leaf is bound by memory and by arithmetic alike, so each works in two steps
+// (all logits and softmax, then the values) and prefetches rows of the leaves
+// to come in both, evenly and twice: a CPU drops prefetches when its queue is
+// full. `farkv-bench attention` measures it.
 #ifndef FARKV_KERNELS_ATTENTION_LEAF_H_
 #define FARKV_KERNELS_ATTENTION_LEAF_H_
 

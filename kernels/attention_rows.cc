@@ -1,6 +1,8 @@
 // From runs and bitmaps to the rows of a leaf.
 #include <bit>
-#include <cassert>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
 
 #include "kernels/attention_leaf.h"
 
@@ -33,6 +35,16 @@ void Append(const Run& run, int head, size_t vector_bytes, uint64_t bits,
   rows.count = count;
 }
 
+// A live row without memory would silently be left out of the result.
+[[noreturn]] void DieOfMissingRows(const PageRuns& page, int head,
+                                   uint64_t live, int found) {
+  std::fprintf(stderr,
+               "attention: page %d, KV head %d: live rows %016" PRIx64
+               " are %d, but the page's runs hold %d of them\n",
+               page.page_index, head, live, std::popcount(live), found);
+  std::abort();
+}
+
 }  // namespace
 
 uint64_t CausalMask(int32_t page_index, int64_t position) {
@@ -51,9 +63,9 @@ void DenseRows::Set(size_t bytes) {
 
 void CollectRows(const DenseRows& dense, const PageRuns& page, int head,
                  uint64_t live, LeafRows& rows) {
-  if (live == ~uint64_t{0} && page.runs.size() == 1) {
+  if (live == ~uint64_t{0} && page.runs.size() == 1 &&
+      page.runs[0].length == kPageTokens) {
     const Run& run = page.runs[0];
-    assert(run.first_slot == 0 && run.length == kPageTokens);
     const size_t to_head = static_cast<size_t>(head) * run.head_stride;
     rows.count = kPageTokens;
     rows.keys = Address(run.keys) + to_head;
@@ -73,7 +85,9 @@ void CollectRows(const DenseRows& dense, const PageRuns& page, int head,
     const uint64_t bits = (live >> run.first_slot) & LowBits(run.length);
     Append(run, head, dense.vector_bytes, bits, rows);
   }
-  assert(rows.count == std::popcount(live));  // each live slot is in a run
+  if (rows.count != std::popcount(live)) {
+    DieOfMissingRows(page, head, live, rows.count);
+  }
   for (int i = rows.count; i < kPageTokens && rows.count > 0; ++i) {
     rows.own_key[i] = rows.own_key[rows.count - 1];
     rows.own_value[i] = rows.own_value[rows.count - 1];

@@ -2,8 +2,6 @@
 // along the tree, with each leaf's successor handed over for prefetching.
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <utility>
 #include <vector>
 
 #include "kernels/attention_call.h"

@@ -275,6 +275,20 @@ INSTANTIATE_TEST_SUITE_P(, AttentionLeafTest,
                            return std::string(DTypeName(param.param));
                          });
 
+TEST(AttentionDeathTest, ALiveRowThatNoRunCoversIsNeverLeftOutSilently) {
+  const ShapeOptions options = Shape(DType::kF32, 1, 16, 1, 0);
+  const CaseSequence sequence(options, 20, 29);
+  auto laid = sequence.LayOut(Placement::kPages);
+  laid.runs[0][0].length = 19;
+  const AttentionArgs args = ArgsOf(options);
+  Leaf leaf(args);
+
+  EXPECT_DEATH(AttentionLeaf(args, sequence.query(19), 19, laid.pages[0],
+                             leaf.View(), nullptr),
+               "page 0, KV head 0: live rows 00000000000fffff are 20, but the "
+               "page's runs hold 19");
+}
+
 // The public entry: on a stream, with the arguments copied.
 TEST(AttentionTest, RunsOnAStreamWithTheKernelOfThisProcess) {
   const ShapeOptions options = Shape(DType::kBf16, 2, 64, 4, 0.1);
