@@ -1,0 +1,244 @@
+// What a hostile or broken peer can send to a UCX transport. A crafted client
+// is put together from the transport's own parts, with headers replaced.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "common/base/endian.h"
+#include "common/transport/ucx/endpoints.h"
+#include "common/transport/ucx/message_sender.h"
+#include "common/transport/ucx/ucx_transport.h"
+#include "common/transport/ucx/ucx_worker.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/conformance/transport_fixture.h"
+
+namespace farkv {
+namespace {
+
+constexpr char kHost[] = "127.0.0.1";
+
+// Sends one request whose header bytes `spoil` has changed, driving UCX by
+// hand on the test's thread, and waits until the server closes on it.
+class CraftedClient {
+ public:
+  // Whether the connection was closed by the server.
+  bool SendAndAwaitClose(uint16_t port,
+                         const std::function<void(EncodedHeader&)>& spoil) {
+    engine_thread.Enter();
+    const bool closed = Run(port, spoil);
+    engine_thread.Leave();
+    return closed;
+  }
+
+ private:
+  bool Run(uint16_t port, const std::function<void(EncodedHeader&)>& spoil)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread) {
+    TransportOptions options;
+    options.executor = &executor_;
+    auto table = OperationTable::Create(std::move(options), [] {});
+    auto worker = UcxWorker::Create(UcxOptions(), true).value();
+    auto endpoints = std::make_unique<Endpoints>(worker->get(), table.get());
+    MessageSender sender(table.get(), endpoints.get(), 1024);
+    const PeerId peer =
+        endpoints->Connect(ResolveAddress(kHost, port).value(), "server")
+            .value();
+    Request request;
+    request.header.type = MessageType::kFetchRequest;
+    request.timeout = absl::Minutes(1);
+    request.body.push_back(BufferLease::Owning(RandomBytes(1000, 1)));
+    EXPECT_TRUE(table->Submit(peer, std::move(request), [](auto) {}).ok());
+    auto posted = table->TakeQueued();
+    EncodedHeader header = *posted.at(0).header;
+    spoil(header);
+    posted[0].header = &header;
+    sender.Post(posted[0]);
+    const bool closed = ProgressUntil(*worker, [&] {
+      sender.DeliverFinished();
+      return !table->CheckOpen(peer).ok();
+    });
+    table->FailAllPeers(absl::UnavailableError("done"));
+    for (PeerId closing : table->TakeClosing()) endpoints->Close(closing);
+    ProgressUntil(*worker, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread) {
+      return !endpoints->PollClosing();
+    });
+    endpoints.reset();
+    worker.reset();
+    sender.AbandonAll();
+    return closed;
+  }
+
+  template <typename Predicate>
+  bool ProgressUntil(UcxWorker& worker, Predicate done)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread) {
+    const absl::Time end = absl::Now() + kPatience;
+    while (!done()) {
+      if (absl::Now() > end) return false;
+      if (!worker.Progress()) worker.Sleep(absl::Milliseconds(1));
+    }
+    return true;
+  }
+
+  ThreadExecutor executor_{1};
+};
+
+class UcxHostileTest : public ::testing::Test {
+ protected:
+  UcxHostileTest() {
+    server_transport_ =
+        CreateUcxTransport(server_.Options(&executor_), UcxOptions()).value();
+    server_.set_transport(server_transport_.get());
+    port_ = server_transport_->Listen(kHost, 0).value();
+  }
+  // An honest client is served as ever.
+  void ExpectService() {
+    TransportOptions options;
+    options.executor = &executor_;
+    auto client = CreateUcxTransport(std::move(options), UcxOptions()).value();
+    const PeerId peer = client->Connect(kHost, port_).value();
+    Results results;
+    Request request;
+    request.header.type = MessageType::kFetchRequest;
+    request.timeout = kPatience;
+    request.body.push_back(BufferLease::Owning(RandomBytes(1 << 20, 2)));
+    ASSERT_TRUE(
+        client->Submit(peer, std::move(request), results.Expect()).ok());
+    const auto result = std::move(results.Wait(1)[0]);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->body.size(), size_t{1} << 20);
+  }
+  void ExpectClosedAndCounted(
+      const std::function<void(EncodedHeader&)>& spoil) {
+    CraftedClient client;
+    const uint64_t before = server_transport_->counters().dropped_messages;
+    const int lost = server_.lost();
+
+    EXPECT_TRUE(client.SendAndAwaitClose(port_, spoil));
+
+    EXPECT_EQ(server_transport_->counters().dropped_messages, before + 1);
+    EXPECT_TRUE(Eventually([&] { return server_.lost() == lost + 1; }));
+    ExpectService();
+  }
+
+  ThreadExecutor executor_{2};
+  TestServer server_;
+  std::unique_ptr<Transport> server_transport_;
+  uint16_t port_ = 0;
+};
+
+TEST_F(UcxHostileTest, AGarbageHeaderClosesItsPeerOnly) {
+  ExpectClosedAndCounted([](EncodedHeader& header) {
+    const auto garbage = RandomBytes(header.size(), 99);
+    std::copy(garbage.begin(), garbage.end(), header.begin());
+  });
+}
+
+TEST_F(UcxHostileTest, AnotherVersionClosesItsPeerOnly) {
+  ExpectClosedAndCounted(
+      [](EncodedHeader& header) { StoreLe<uint16_t>(&header[4], 2); });
+}
+
+TEST_F(UcxHostileTest, AHugeBodyLengthClosesItsPeerOnly) {
+  ExpectClosedAndCounted([](EncodedHeader& header) {
+    StoreLe<uint64_t>(&header[56], uint64_t{1} << 60);
+  });
+}
+
+TEST_F(UcxHostileTest, AWrongBodyLengthClosesItsPeerOnly) {
+  ExpectClosedAndCounted(
+      [](EncodedHeader& header) { StoreLe<uint64_t>(&header[56], 999); });
+}
+
+// The sockets of this process, as /proc/net/tcp names them.
+std::set<std::string> OwnSockets() {
+  std::set<std::string> inodes;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code ignored;
+    const std::string target =
+        std::filesystem::read_symlink(entry.path(), ignored).string();
+    if (target.rfind("socket:[", 0) == 0) {
+      inodes.insert(target.substr(8, target.size() - 9));
+    }
+  }
+  return inodes;
+}
+
+// The ports on which this process listens, UCX's data ports among them.
+std::set<uint16_t> ListeningPorts() {
+  const std::set<std::string> own = OwnSockets();
+  std::set<uint16_t> ports;
+  std::ifstream table("/proc/self/net/tcp");
+  std::string line;
+  while (std::getline(table, line)) {
+    std::istringstream stream(line);
+    const std::vector<std::string> fields(
+        std::istream_iterator<std::string>(stream), {});
+    const bool listens = fields.size() > 9 && fields[3] == "0A";
+    if (!listens || !own.contains(fields[9])) continue;
+    const std::string port = fields[1].substr(fields[1].find(':') + 1);
+    ports.insert(static_cast<uint16_t>(std::stoul(port, nullptr, 16)));
+  }
+  return ports;
+}
+
+void SendRaw(uint16_t port, const std::vector<std::byte>& bytes) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address),
+              sizeof(address)) == 0) {
+    (void)!send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  close(fd);
+}
+
+TEST_F(UcxHostileTest, RawGarbageOnAnyPortIsSurvived) {
+  const std::set<uint16_t> ports = ListeningPorts();
+  ASSERT_TRUE(ports.contains(port_));
+
+  ASSERT_GE(ports.size(), 2u);  // UCX opened one for data
+
+  for (uint16_t port : ports) {
+    for (uint64_t round = 0; round < 10; ++round) {
+      SendRaw(port, RandomBytes(1 + round * 977, round));
+      SendRaw(port, {});
+    }
+  }
+
+  ExpectService();
+}
+
+TEST_F(UcxHostileTest, ATransportWithNothingToDoUsesNoProcessor) {
+  ExpectService();
+  timespec before{};
+  timespec after{};
+  absl::Notification never;
+
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+  never.WaitForNotificationWithTimeout(absl::Milliseconds(400));
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+
+  EXPECT_LT(
+      absl::DurationFromTimespec(after) - absl::DurationFromTimespec(before),
+      absl::Milliseconds(20));
+}
+
+}  // namespace
+}  // namespace farkv
