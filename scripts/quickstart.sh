@@ -59,24 +59,34 @@ cmake --preset release $launcher >build/release-configure.log 2>&1 ||
 cmake --build build/release -j "${FARKV_JOBS:-2}" --target \
   farkv-memory-node farkv-worker farkvctl farkv-bench
 
+# start_worker NAME FLAG...: sets worker_pid and FARKV_WORKER, FARKV_WORKERS.
+start_worker() {
+  name=$1
+  shift
+  "$bin/farkv-worker" --model="$model" --listen=127.0.0.1:0 \
+    --admin-listen=127.0.0.1:0 --metrics-listen=127.0.0.1:0 \
+    --port-file="$dir/$name.json" "$@" >"$dir/$name.log" 2>&1 &
+  worker_pid=$!
+  await "$dir/$name.json" "$worker_pid"
+  FARKV_WORKERS="127.0.0.1:$(port admin "$dir/$name.json")"
+  FARKV_WORKER="127.0.0.1:$(port listen "$dir/$name.json")"
+  export FARKV_WORKERS FARKV_WORKER
+}
+
 say "Start one memory node and one worker (HBM ratio 0.3)"
+# T0 is too small for the whole context, and window and interval are scaled to
+# chains of some hundred tokens.
 "$bin/farkv-memory-node" --node-id=node-0 --listen=127.0.0.1:0 \
   --admin-listen=127.0.0.1:0 --metrics-listen=127.0.0.1:0 \
   --data-listen=127.0.0.1:0 --t1-bytes=512MiB --map-dir="$dir" \
   --port-file="$dir/node.json" >"$dir/node.log" 2>&1 &
 node_pid=$!
 await "$dir/node.json" "$node_pid"
-"$bin/farkv-worker" --model="$model" --listen=127.0.0.1:0 \
-  --admin-listen=127.0.0.1:0 --metrics-listen=127.0.0.1:0 \
-  --memory-nodes="127.0.0.1:$(port listen "$dir/node.json")" \
-  --map-dir="$dir" --hbm-ratio=0.3 --t0-bytes=64MiB \
-  --port-file="$dir/worker.json" >"$dir/worker.log" 2>&1 &
-worker_pid=$!
-await "$dir/worker.json" "$worker_pid"
 FARKV_NODES="127.0.0.1:$(port admin "$dir/node.json")"
-FARKV_WORKERS="127.0.0.1:$(port admin "$dir/worker.json")"
-FARKV_WORKER="127.0.0.1:$(port listen "$dir/worker.json")"
-export FARKV_NODES FARKV_WORKERS FARKV_WORKER
+export FARKV_NODES
+start_worker tiered --map-dir="$dir" --hbm-ratio=0.3 --t0-bytes=1536KiB \
+  --recent=16 --interval=16 \
+  --memory-nodes="127.0.0.1:$(port listen "$dir/node.json")"
 "$bin/farkvctl" get nodes
 
 say "Generate: the built-in reasoner works through an unseen program"
@@ -86,7 +96,7 @@ expected=$(head -n 1 "$model/heldout.jsonl" |
   sed 's/.*"answer": "\([^"]*\)".*/\1/')
 echo "prompt: $(cat "$dir/prompt.txt")"
 "$bin/farkvctl" generate --prompt-file "$dir/prompt.txt" \
-  --max-new-tokens 600 -o json >"$dir/tiered.json"
+  --max-new-tokens 500 -o json >"$dir/tiered.json"
 text=$(sed -n 's/^  "text": "\(.*\)",$/\1/p' "$dir/tiered.json")
 echo "output: $text"
 echo "answer: ${text#*!} (expected $expected)"
@@ -96,7 +106,7 @@ echo "at the end: $(field t0Tokens "$dir/tiered.json") tokens in T0," \
 
 say "Where the rows of a running sequence are"
 "$bin/farkvctl" generate --prompt-file "$dir/prompt.txt" --request-id demo \
-  --ignore-eos --max-new-tokens 6000 >/dev/null 2>&1 &
+  --hbm-ratio 0 --ignore-eos --max-new-tokens 6000 >/dev/null 2>&1 &
 client_pid=$!
 tries=0
 until "$bin/farkvctl" get sequences -o json >"$dir/sequences.json" &&
@@ -113,9 +123,12 @@ kill "$client_pid" 2>/dev/null || true
 wait "$client_pid" 2>/dev/null || true
 client_pid=
 
-say "The same prompt with everything in T0"
+say "The same prompt with everything in T0 (a worker without memory nodes)"
+kill -TERM "$worker_pid"
+wait "$worker_pid"
+start_worker full --t0-bytes=64MiB
 "$bin/farkvctl" generate --prompt-file "$dir/prompt.txt" \
-  --max-new-tokens 600 --hbm-ratio 1 -o json >"$dir/full.json"
+  --max-new-tokens 500 -o json >"$dir/full.json"
 echo "cold rows read: $(field coldRowsRead "$dir/full.json")"
 for run in tiered full; do
   sed -n '/"text"/,/"finishReason"/p' "$dir/$run.json" >"$dir/$run.output"
