@@ -3,8 +3,8 @@
 // Goals: bounded by its capacity; allocation all or none; a page whose owner
 // gave it back is reusable at once, a page of an expired session only when its
 // quarantine is over; no memory is reused under a running copy (pins); every
-// reuse raises the page's generation first. Non-goals: knowing sessions, page
-// contents or tiers; allocation in one piece.
+// page given out has a generation above all before it, stored in it first.
+// Non-goals: knowing sessions, page contents or tiers; allocation in one piece.
 //
 // Thread-safe. Memory of new slabs is made, and of old ones given back,
 // outside the lock. Pins must not outlive the pool.

@@ -19,14 +19,13 @@ Slab::Slab(uint32_t id, SlabClass slab_class, SlabMemory memory)
   }
 }
 
-PageHandle Slab::Take() {
+PageHandle Slab::Take(Generation generation) {
   const uint32_t index = free_.back();
   free_.pop_back();
   Page& page = pages_[index];
   page.state = State::kUsed;
-  ++page.generation;
-  PageHandle handle{id_, index, Generation{page.generation},
-                    index * class_.stride,
+  page.generation = generation.value;
+  PageHandle handle{id_, index, generation, index * class_.stride,
                     memory_.data() + index * class_.stride};
   // A mapped reader that sees one byte of the new page must see the new
   // generation too: the generation is stored before the first new byte. Its

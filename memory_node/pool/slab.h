@@ -1,8 +1,8 @@
 // One slab: memory of one (tenant, stride), cut into pages. Knows which pages
 // are free, given out or in quarantine, their generations and their pins.
 //
-// A page's life: free -> used (Take: its generation is raised and stored in
-// the page, then a release fence) -> free again, at once (Release) or by way of
+// A page's life: free -> used (Take: its new generation is stored in the page,
+// then a release fence) -> free again, at once (Release) or by way of
 // quarantine. A page with pins stays where it is until the last pin is gone,
 // so no copy ever runs over memory that was given away.
 //
@@ -52,8 +52,9 @@ class Slab {
   size_t num_quarantined() const { return num_quarantined_; }
   bool empty() const { return free_.size() == pages_.size(); }
 
-  // Gives out a free page; there must be one.
-  PageHandle Take();
+  // Gives out a free page; there must be one. `generation` is higher than that
+  // of every page given out before by the pool.
+  PageHandle Take(Generation generation);
   // FAILED_PRECONDITION naming both generations, or the state, when `handle`
   // is not a used page any more.
   absl::Status CheckUsed(const PageHandle& handle) const;

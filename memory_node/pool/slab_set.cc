@@ -26,7 +26,7 @@ size_t SlabSet::ReachablePages(const SlabClass& slab_class) const {
 PageHandle SlabSet::Take(const SlabClass& slab_class) {
   ClassState& state = classes_.at(slab_class);
   Slab& slab = *slabs_.at(*state.with_room.begin());
-  const PageHandle handle = slab.Take();
+  const PageHandle handle = slab.Take(Generation{next_generation_++});
   --state.free_pages;
   empty_.erase(slab.id());
   if (slab.num_free() == 0) state.with_room.erase(slab.id());

@@ -69,6 +69,9 @@ class SlabSet {
   const size_t max_slabs_;
   size_t booked_ = 0;     // reserved, memory under way
   uint32_t next_id_ = 1;  // never reused: a stale mapping names no new slab
+  // One for all slabs: a page that was freed and reserved again never has an
+  // older generation of its name, wherever the new one lies.
+  uint64_t next_generation_ = 1;
   std::map<uint32_t, std::unique_ptr<Slab>> slabs_;
   std::map<SlabClass, ClassState> classes_;
   std::set<uint32_t> empty_;

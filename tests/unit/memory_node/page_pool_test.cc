@@ -74,6 +74,26 @@ TEST_F(PagePoolTest, AReusedPageIsRefusedUnderItsOldGeneration) {
               HasSubstr("has generation 2, not 1"));
 }
 
+TEST_F(PagePoolTest, NoTwoPagesOfAPoolEverHaveTheSameGeneration) {
+  PagePool pool(Options(2), Source(), clock_);
+  std::set<uint64_t> generations;
+  size_t given = 0;
+  for (int round = 0; round < 3; ++round) {
+    // Slabs change their tenant from round to round.
+    const std::string tenant = round % 2 == 0 ? "a" : "b";
+    const auto pages = pool.Allocate(tenant, kStride, 2 * kPagesPerSlab);
+    ASSERT_TRUE(pages.ok()) << pages.status();
+    for (const PageHandle& page : *pages) {
+      generations.insert(page.generation.value);
+      ++given;
+      ASSERT_TRUE(pool.Release(page).ok());
+    }
+  }
+
+  EXPECT_EQ(generations.size(), given);
+  EXPECT_EQ(*generations.rbegin(), given);
+}
+
 TEST_F(PagePoolTest, PagesDoNotOverlapAndStayInsideTheirSlab) {
   PagePool pool(Options(2), Source(), clock_);
 
@@ -167,7 +187,7 @@ TEST_F(PagePoolTest, AnEmptySlabIsClosedForAnotherTenantAndNeverHandedOver) {
   const PageHandle second = One(pool, "b");
 
   EXPECT_NE(second.slab_id, first.slab_id);
-  EXPECT_EQ(second.generation, Generation{1});
+  EXPECT_EQ(second.generation, Generation{2});
   EXPECT_EQ(alive_, 1);
   EXPECT_THAT(pool.Release(first).ToString(), HasSubstr("has been closed"));
 }
