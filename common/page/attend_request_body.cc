@@ -17,7 +17,7 @@ constexpr char kRequest[] = "AttendRequest";
 constexpr uint32_t kHasPrevious = 1;  // flag bit 0 of a sequence
 // session id, position, pages, flags.
 constexpr uint64_t kSequenceBytes = 32;
-// page index, zero, generation; the bitmaps follow.
+// page index, tier, T2 bits, generation; the bitmaps follow.
 constexpr uint64_t kPageBytes = 16;
 
 size_t QueryBytes(const AttendRequest& request) {
@@ -43,6 +43,8 @@ absl::Status CheckSequence(const AttendSequence& sequence,
   }
   for (const AttendPage& page : sequence.pages) {
     FARKV_RETURN_IF_ERROR(CheckIndex(kRequest, "page index", page.page_index));
+    FARKV_RETURN_IF_ERROR(
+        CheckTier(kRequest, static_cast<int>(page.tier), page.t2_bits));
     FARKV_RETURN_IF_ERROR(
         CheckEqual(kRequest, "bitmaps", page.live.size(),
                    static_cast<uint64_t>(request.geometry.num_kv_heads)));
@@ -78,7 +80,7 @@ void WriteSequence(ByteWriter& writer, const AttendSequence& sequence) {
 
 void WritePage(ByteWriter& writer, const AttendPage& page) {
   writer.Put(static_cast<uint32_t>(page.page_index));
-  writer.Put(uint32_t{0});
+  WriteTier(writer, page.tier, page.t2_bits);
   writer.Put(page.generation.value);
   for (uint64_t bitmap : page.live) writer.Put(bitmap);
 }
@@ -142,7 +144,7 @@ absl::Status ReadPages(ByteReader& reader, uint32_t pages, size_t num_kv_heads,
   sequence.pages.resize(pages);
   for (AttendPage& page : sequence.pages) {
     FARKV_ASSIGN_OR_RETURN(page.page_index, ReadIndex(reader, "page index"));
-    FARKV_RETURN_IF_ERROR(reader.ReadZero("reserved field of a page"));
+    FARKV_RETURN_IF_ERROR(ReadTier(reader, page.tier, page.t2_bits));
     page.generation.value = reader.Read<uint64_t>();
     page.live = ReadBitmaps(reader, num_kv_heads);
   }

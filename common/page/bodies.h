@@ -6,6 +6,12 @@
 // each head's keys, then its values), with as many rows per head as the
 // bitmap of that head has bits.
 //
+// An item or page names the tier of its rows: u16 tier, u16 T2 bits, with tier
+// 1 (T1, bits 0) or 2 (T2, bits 8 or 4). The rows part of a T2 item is, for
+// each head whose bitmap is not zero, that head's whole part of the T2 payload
+// (T2HeadLayout::head_bytes, a multiple of 64); its one row CRC is the part's.
+// A StoreRequest has none of this: pages are stored as T1.
+//
 // StoreRequest (one page each item; header.layer is unused, kNoLayer)
 //   u32 items, u32 H, u32 d, u32 dtype
 //   per item: u32 layer, u32 page index, u64 generation, u64 live[H]
@@ -15,20 +21,21 @@
 //   u32 items, u32 zero; per item: u32 status code (absl), u32 zero
 // FetchRequest (header.layer names the layer)
 //   u32 items, u32 H
-//   per item: u32 page index, u32 zero, u64 generation, u64 rows[H]
+//   per item: u32 page index, u16 tier, u16 T2 bits, u64 generation,
+//     u64 rows[H]
 // FetchReply
-//   u32 items, u32 H
-//   per item: u32 page index, u32 status code, u64 generation, u64 rows[H]
-//     (rows are zero when the status is not OK)
-//   per item: u32 row CRC, [head][slot ascending]
+//   u32 items, u32 H, u32 d, u32 dtype
+//   per item: u32 page index, u32 status code, u64 generation, u16 tier,
+//     u16 T2 bits, u32 zero, u64 rows[H] (zero when the status is not OK)
+//   per item: u32 row CRC, T1 [head][slot ascending], T2 [head]
 //   rows
 // AttendRequest (pushdown; header.layer and header.step name layer and step)
 //   u32 sequences, u32 Hq, u32 d, u32 dtype, f32 scale, u32 H
 //   per sequence: session id[16], u64 position, u32 pages, u32 flags
 //     (bit 0: previous globals present)
 //   per sequence: if bit 0: u64 step, f32 m[Hq], f32 l[Hq] of that step
-//   per sequence, per page: u32 page index, u32 zero, u64 generation,
-//     u64 live[H]
+//   per sequence, per page: u32 page index, u16 tier, u16 T2 bits,
+//     u64 generation, u64 live[H]
 //   per sequence: queries, dtype[Hq][d], each starting at a multiple of 64
 // AttendReply
 //   u32 sequences, u32 Hq, u32 d, u32 zero
@@ -76,6 +83,8 @@ struct FetchItem {
   int32_t page_index = 0;
   Generation generation;
   std::vector<uint64_t> rows;  // [H]
+  Tier tier = Tier::kT1;
+  int t2_bits = 0;
 };
 
 struct FetchReplyItem {
@@ -83,13 +92,25 @@ struct FetchReplyItem {
   absl::StatusCode code = absl::StatusCode::kOk;
   Generation generation;
   std::vector<uint64_t> rows;      // [H]
-  std::vector<uint32_t> row_crcs;  // [head][slot ascending]
+  std::vector<uint32_t> row_crcs;  // T1 [head][slot ascending], T2 [head]
+  Tier tier = Tier::kT1;
+  int t2_bits = 0;
+
+  // Length of the item's piece of the rows part.
+  size_t RowsBytes(const KvGeometry& geometry) const;
+};
+
+struct FetchReply {
+  KvGeometry geometry;  // num_layers is not on the wire and left at 0
+  std::vector<FetchReplyItem> items;
 };
 
 struct AttendPage {
   int32_t page_index = 0;
   Generation generation;
   std::vector<uint64_t> live;  // [H]
+  Tier tier = Tier::kT1;
+  int t2_bits = 0;
 };
 
 struct AttendGlobals {
@@ -140,7 +161,7 @@ std::vector<std::byte> EncodeStoreReply(
 absl::StatusOr<std::vector<std::byte>> EncodeFetchRequest(
     std::span<const FetchItem> items, int num_kv_heads);
 absl::StatusOr<std::vector<std::byte>> EncodeFetchReply(
-    std::span<const FetchReplyItem> items, int num_kv_heads);
+    const FetchReply& reply);
 absl::StatusOr<std::vector<std::byte>> EncodeAttendRequest(
     const AttendRequest& request);
 absl::StatusOr<std::vector<std::byte>> EncodeAttendReply(
@@ -148,15 +169,16 @@ absl::StatusOr<std::vector<std::byte>> EncodeAttendReply(
     int head_dim);
 
 // Decoders: INVALID_ARGUMENT naming the part that does not fit and the sizes
-// compared. `row_bytes` is KvGeometry::RowBytes() of the session.
+// compared. The geometry of a message is its sender's: the receiver compares
+// it, and the tier of each item, with what it expects.
 absl::StatusOr<WithRows<StoreRequest>> DecodeStoreRequest(
     std::span<const std::byte> body);
 absl::StatusOr<std::vector<absl::StatusCode>> DecodeStoreReply(
     std::span<const std::byte> body);
 absl::StatusOr<std::vector<FetchItem>> DecodeFetchRequest(
     std::span<const std::byte> body);
-absl::StatusOr<WithRows<std::vector<FetchReplyItem>>> DecodeFetchReply(
-    std::span<const std::byte> body, size_t row_bytes);
+absl::StatusOr<WithRows<FetchReply>> DecodeFetchReply(
+    std::span<const std::byte> body);
 absl::StatusOr<AttendRequest> DecodeAttendRequest(
     std::span<const std::byte> body);
 absl::StatusOr<std::vector<AttendSequenceReply>> DecodeAttendReply(

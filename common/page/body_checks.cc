@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/page/bodies.h"
 
 namespace farkv {
@@ -41,6 +42,20 @@ absl::Status CheckKvHeads(const char* message, uint32_t num_kv_heads) {
   return CheckGeometry(message, any);
 }
 
+absl::Status CheckTier(const char* message, int tier, int t2_bits) {
+  const bool t2 = tier == static_cast<int>(Tier::kT2);
+  if (!t2 && tier != static_cast<int>(Tier::kT1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(message, ": tier is ", tier, ", must be 1 or 2"));
+  }
+  if (t2 ? t2_bits == 8 || t2_bits == 4 : t2_bits == 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(message, ": T2 bits is ", t2_bits, " with tier ", tier,
+                   ", must be ", t2 ? "8 or 4" : "0"));
+}
+
 absl::Status CheckQueryHeads(const char* message, uint32_t num_query_heads,
                              uint32_t num_kv_heads) {
   if (num_query_heads > 0 && num_query_heads <= kMaxQueryHeads &&
@@ -58,6 +73,37 @@ uint64_t CountRows(std::span<const uint64_t> bitmaps) {
     rows += static_cast<uint64_t>(std::popcount(bitmap));
   }
   return rows;
+}
+
+void WriteGeometry(ByteWriter& writer, const KvGeometry& geometry) {
+  writer.Put(static_cast<uint32_t>(geometry.num_kv_heads));
+  writer.Put(static_cast<uint32_t>(geometry.head_dim));
+  writer.Put(static_cast<uint32_t>(geometry.dtype));
+}
+
+void WriteTier(ByteWriter& writer, Tier tier, int t2_bits) {
+  writer.Put(static_cast<uint16_t>(tier));
+  writer.Put(static_cast<uint16_t>(t2_bits));
+}
+
+absl::StatusOr<KvGeometry> ReadGeometry(ByteReader& reader) {
+  KvGeometry geometry;
+  FARKV_ASSIGN_OR_RETURN(geometry.num_kv_heads, ReadIndex(reader, "KV heads"));
+  FARKV_ASSIGN_OR_RETURN(geometry.head_dim, ReadIndex(reader, "head_dim"));
+  const uint32_t dtype = reader.Read<uint32_t>();
+  FARKV_RETURN_IF_ERROR(CheckLimit(reader.message(), "dtype", dtype, 255));
+  geometry.dtype = static_cast<DType>(dtype);
+  FARKV_RETURN_IF_ERROR(CheckGeometry(reader.message(), geometry));
+  return geometry;
+}
+
+absl::Status ReadTier(ByteReader& reader, Tier& tier, int& t2_bits) {
+  const uint16_t value = reader.Read<uint16_t>();
+  const uint16_t bits = reader.Read<uint16_t>();
+  FARKV_RETURN_IF_ERROR(CheckTier(reader.message(), value, bits));
+  tier = static_cast<Tier>(value);
+  t2_bits = bits;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int32_t> ReadIndex(ByteReader& reader, const char* part) {

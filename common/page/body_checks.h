@@ -26,6 +26,8 @@ absl::Status CheckEqual(const char* message, const char* part, uint64_t value,
 absl::Status CheckKvHeads(const char* message, uint32_t num_kv_heads);
 // Heads, head_dim and dtype of a geometry without layers.
 absl::Status CheckGeometry(const char* message, const KvGeometry& geometry);
+// What an item of rows may say: T1 with 0 bits, T2 with 8 or 4.
+absl::Status CheckTier(const char* message, int tier, int t2_bits);
 // Query heads: a multiple of the KV heads, at most kMaxQueryHeads.
 absl::Status CheckQueryHeads(const char* message, uint32_t num_query_heads,
                              uint32_t num_kv_heads);
@@ -33,7 +35,13 @@ absl::Status CheckQueryHeads(const char* message, uint32_t num_query_heads,
 // Set bits of all bitmaps: rows of a page.
 uint64_t CountRows(std::span<const uint64_t> bitmaps);
 
-// Each of these reads one field that a Require() has covered.
+// H, d and dtype in the order of the heads of StoreRequest and FetchReply.
+void WriteGeometry(ByteWriter& writer, const KvGeometry& geometry);
+void WriteTier(ByteWriter& writer, Tier tier, int t2_bits);
+
+// Each of these reads what a Require() has covered.
+absl::StatusOr<KvGeometry> ReadGeometry(ByteReader& reader);
+absl::Status ReadTier(ByteReader& reader, Tier& tier, int& t2_bits);
 absl::StatusOr<int32_t> ReadIndex(ByteReader& reader, const char* part);
 absl::StatusOr<absl::StatusCode> ReadStatusCode(ByteReader& reader);
 std::vector<uint64_t> ReadBitmaps(ByteReader& reader, size_t num_kv_heads);

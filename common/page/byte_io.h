@@ -31,7 +31,7 @@ class ByteReader {
   size_t remaining() const { return bytes_.size() - offset_; }
 
   // INVALID_ARGUMENT unless `count` units of `unit_bytes` are still there.
-  // unit_bytes below 2^32 and count below 2^31, so the product fits.
+  // The product must be below 2^64.
   absl::Status Require(const char* part, uint64_t count, uint64_t unit_bytes);
 
   // Zero past the end, which Finish() then reports: a decoder that forgot a

@@ -1,8 +1,11 @@
 // FetchRequest and FetchReply; the bytes are described in bodies.h.
+#include <algorithm>
+
 #include "common/base/status_macros.h"
 #include "common/page/bodies.h"
 #include "common/page/body_checks.h"
 #include "common/page/byte_io.h"
+#include "common/page/page_format.h"
 
 namespace farkv {
 namespace {
@@ -10,50 +13,53 @@ namespace {
 constexpr char kRequest[] = "FetchRequest";
 constexpr char kReply[] = "FetchReply";
 
-// page index, zero or status code, generation; the bitmaps follow.
-constexpr uint64_t kItemBytes = 16;
+// page index, tier, T2 bits, generation; the bitmaps follow.
+constexpr uint64_t kRequestItemBytes = 16;
+// page index, status code, generation, tier, T2 bits, zero; the bitmaps follow.
+constexpr uint64_t kReplyItemBytes = 24;
 
-struct Head {
-  uint32_t items = 0;
-  uint32_t num_kv_heads = 0;
-};
-
-absl::StatusOr<Head> ReadHead(ByteReader& reader) {
-  FARKV_RETURN_IF_ERROR(CheckLimit(reader.message(), "body bytes",
-                                   reader.remaining(), kMaxMessageBytes));
-  FARKV_RETURN_IF_ERROR(reader.Require("head", 2, 4));
-  Head head;
-  head.items = reader.Read<uint32_t>();
-  head.num_kv_heads = reader.Read<uint32_t>();
-  FARKV_RETURN_IF_ERROR(
-      CheckLimit(reader.message(), "items", head.items, kMaxMessageItems));
-  FARKV_RETURN_IF_ERROR(CheckKvHeads(reader.message(), head.num_kv_heads));
-  FARKV_RETURN_IF_ERROR(reader.Require(
-      "items", head.items, kItemBytes + 8 * uint64_t{head.num_kv_heads}));
-  return head;
+// Row CRCs of an item: one per row, in T2 one per head that has rows.
+uint64_t CountCrcs(const FetchReplyItem& item) {
+  if (item.tier != Tier::kT2) return CountRows(item.rows);
+  return static_cast<uint64_t>(
+      std::count_if(item.rows.begin(), item.rows.end(),
+                    [](uint64_t bitmap) { return bitmap != 0; }));
 }
 
-// Writes items, H; returns H.
-absl::StatusOr<uint32_t> WriteHead(ByteWriter& writer, const char* message,
-                                   size_t items, int num_kv_heads) {
-  FARKV_RETURN_IF_ERROR(CheckLimit(message, "items", items, kMaxMessageItems));
-  FARKV_RETURN_IF_ERROR(CheckIndex(message, "KV heads", num_kv_heads));
-  const auto heads = static_cast<uint32_t>(num_kv_heads);
-  FARKV_RETURN_IF_ERROR(CheckKvHeads(message, heads));
-  writer.Put(static_cast<uint32_t>(items));
-  writer.Put(heads);
-  return heads;
+absl::Status CheckBody(const ByteReader& reader) {
+  return CheckLimit(reader.message(), "body bytes", reader.remaining(),
+                    kMaxMessageBytes);
+}
+
+absl::Status CheckRequestItem(const FetchItem& item, uint32_t num_kv_heads) {
+  FARKV_RETURN_IF_ERROR(CheckIndex(kRequest, "page index", item.page_index));
+  FARKV_RETURN_IF_ERROR(
+      CheckTier(kRequest, static_cast<int>(item.tier), item.t2_bits));
+  return CheckEqual(kRequest, "bitmaps", item.rows.size(), num_kv_heads);
+}
+
+absl::Status CheckFailedItem(const FetchReplyItem& item) {
+  if (item.code == absl::StatusCode::kOk) return absl::OkStatus();
+  return CheckEqual(kReply, "rows of a failed item", CountRows(item.rows), 0);
 }
 
 absl::Status CheckReplyItem(const FetchReplyItem& item, uint32_t num_kv_heads) {
   FARKV_RETURN_IF_ERROR(CheckIndex(kReply, "page index", item.page_index));
   FARKV_RETURN_IF_ERROR(
+      CheckTier(kReply, static_cast<int>(item.tier), item.t2_bits));
+  FARKV_RETURN_IF_ERROR(
       CheckEqual(kReply, "bitmaps", item.rows.size(), num_kv_heads));
-  const uint64_t rows = CountRows(item.rows);
-  if (item.code != absl::StatusCode::kOk) {
-    FARKV_RETURN_IF_ERROR(CheckEqual(kReply, "rows of a failed item", rows, 0));
-  }
-  return CheckEqual(kReply, "row CRCs", item.row_crcs.size(), rows);
+  FARKV_RETURN_IF_ERROR(CheckFailedItem(item));
+  return CheckEqual(kReply, "row CRCs", item.row_crcs.size(), CountCrcs(item));
+}
+
+void WriteReplyItem(ByteWriter& writer, const FetchReplyItem& item) {
+  writer.Put(static_cast<uint32_t>(item.page_index));
+  writer.Put(static_cast<uint32_t>(item.code));
+  writer.Put(item.generation.value);
+  WriteTier(writer, item.tier, item.t2_bits);
+  writer.Put(uint32_t{0});
+  for (uint64_t bitmap : item.rows) writer.Put(bitmap);
 }
 
 absl::StatusOr<FetchReplyItem> ReadReplyItem(ByteReader& reader,
@@ -62,28 +68,55 @@ absl::StatusOr<FetchReplyItem> ReadReplyItem(ByteReader& reader,
   FARKV_ASSIGN_OR_RETURN(item.page_index, ReadIndex(reader, "page index"));
   FARKV_ASSIGN_OR_RETURN(item.code, ReadStatusCode(reader));
   item.generation.value = reader.Read<uint64_t>();
+  FARKV_RETURN_IF_ERROR(ReadTier(reader, item.tier, item.t2_bits));
+  FARKV_RETURN_IF_ERROR(reader.ReadZero("reserved field of an item"));
   item.rows = ReadBitmaps(reader, num_kv_heads);
-  if (item.code != absl::StatusCode::kOk) {
-    FARKV_RETURN_IF_ERROR(
-        CheckEqual(kReply, "rows of a failed item", CountRows(item.rows), 0));
-  }
+  FARKV_RETURN_IF_ERROR(CheckFailedItem(item));
   return item;
+}
+
+// Head and items, without their row CRCs.
+absl::StatusOr<FetchReply> ReadReplyItems(ByteReader& reader) {
+  FARKV_RETURN_IF_ERROR(reader.Require("head", 4, 4));
+  const uint32_t items = reader.Read<uint32_t>();
+  FARKV_RETURN_IF_ERROR(CheckLimit(kReply, "items", items, kMaxMessageItems));
+  FetchReply reply;
+  FARKV_ASSIGN_OR_RETURN(reply.geometry, ReadGeometry(reader));
+  const auto num_kv_heads = static_cast<size_t>(reply.geometry.num_kv_heads);
+  FARKV_RETURN_IF_ERROR(
+      reader.Require("items", items, kReplyItemBytes + 8 * num_kv_heads));
+  reply.items.reserve(items);
+  for (uint32_t i = 0; i < items; ++i) {
+    FARKV_ASSIGN_OR_RETURN(FetchReplyItem item,
+                           ReadReplyItem(reader, num_kv_heads));
+    reply.items.push_back(std::move(item));
+  }
+  return reply;
 }
 
 }  // namespace
 
+size_t FetchReplyItem::RowsBytes(const KvGeometry& geometry) const {
+  const size_t unit = tier == Tier::kT2
+                          ? T2HeadLayout::Of(geometry, t2_bits).head_bytes
+                          : geometry.RowBytes();
+  return CountCrcs(*this) * unit;
+}
+
 absl::StatusOr<std::vector<std::byte>> EncodeFetchRequest(
     std::span<const FetchItem> items, int num_kv_heads) {
+  FARKV_RETURN_IF_ERROR(
+      CheckLimit(kRequest, "items", items.size(), kMaxMessageItems));
+  FARKV_RETURN_IF_ERROR(CheckIndex(kRequest, "KV heads", num_kv_heads));
+  const auto heads = static_cast<uint32_t>(num_kv_heads);
+  FARKV_RETURN_IF_ERROR(CheckKvHeads(kRequest, heads));
   ByteWriter writer;
-  FARKV_ASSIGN_OR_RETURN(
-      const uint32_t heads,
-      WriteHead(writer, kRequest, items.size(), num_kv_heads));
+  writer.Put(static_cast<uint32_t>(items.size()));
+  writer.Put(heads);
   for (const FetchItem& item : items) {
-    FARKV_RETURN_IF_ERROR(CheckIndex(kRequest, "page index", item.page_index));
-    FARKV_RETURN_IF_ERROR(
-        CheckEqual(kRequest, "bitmaps", item.rows.size(), heads));
+    FARKV_RETURN_IF_ERROR(CheckRequestItem(item, heads));
     writer.Put(static_cast<uint32_t>(item.page_index));
-    writer.Put(uint32_t{0});
+    WriteTier(writer, item.tier, item.t2_bits);
     writer.Put(item.generation.value);
     for (uint64_t bitmap : item.rows) writer.Put(bitmap);
   }
@@ -93,58 +126,70 @@ absl::StatusOr<std::vector<std::byte>> EncodeFetchRequest(
 absl::StatusOr<std::vector<FetchItem>> DecodeFetchRequest(
     std::span<const std::byte> body) {
   ByteReader reader(body, kRequest);
-  FARKV_ASSIGN_OR_RETURN(const Head head, ReadHead(reader));
-  std::vector<FetchItem> items(head.items);
+  FARKV_RETURN_IF_ERROR(CheckBody(reader));
+  FARKV_RETURN_IF_ERROR(reader.Require("head", 2, 4));
+  const uint32_t count = reader.Read<uint32_t>();
+  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "items", count, kMaxMessageItems));
+  const uint32_t num_kv_heads = reader.Read<uint32_t>();
+  FARKV_RETURN_IF_ERROR(CheckKvHeads(kRequest, num_kv_heads));
+  FARKV_RETURN_IF_ERROR(reader.Require(
+      "items", count, kRequestItemBytes + 8 * uint64_t{num_kv_heads}));
+  std::vector<FetchItem> items(count);
   for (FetchItem& item : items) {
     FARKV_ASSIGN_OR_RETURN(item.page_index, ReadIndex(reader, "page index"));
-    FARKV_RETURN_IF_ERROR(reader.ReadZero("reserved field of an item"));
+    FARKV_RETURN_IF_ERROR(ReadTier(reader, item.tier, item.t2_bits));
     item.generation.value = reader.Read<uint64_t>();
-    item.rows = ReadBitmaps(reader, head.num_kv_heads);
+    item.rows = ReadBitmaps(reader, num_kv_heads);
   }
   FARKV_RETURN_IF_ERROR(reader.Finish());
   return items;
 }
 
 absl::StatusOr<std::vector<std::byte>> EncodeFetchReply(
-    std::span<const FetchReplyItem> items, int num_kv_heads) {
+    const FetchReply& reply) {
+  FARKV_RETURN_IF_ERROR(
+      CheckLimit(kReply, "items", reply.items.size(), kMaxMessageItems));
+  FARKV_RETURN_IF_ERROR(CheckGeometry(kReply, reply.geometry));
+  const auto num_kv_heads = static_cast<uint32_t>(reply.geometry.num_kv_heads);
   ByteWriter writer;
-  FARKV_ASSIGN_OR_RETURN(const uint32_t heads,
-                         WriteHead(writer, kReply, items.size(), num_kv_heads));
-  for (const FetchReplyItem& item : items) {
-    FARKV_RETURN_IF_ERROR(CheckReplyItem(item, heads));
-    writer.Put(static_cast<uint32_t>(item.page_index));
-    writer.Put(static_cast<uint32_t>(item.code));
-    writer.Put(item.generation.value);
-    for (uint64_t bitmap : item.rows) writer.Put(bitmap);
+  writer.Put(static_cast<uint32_t>(reply.items.size()));
+  WriteGeometry(writer, reply.geometry);
+  uint64_t row_bytes = 0;
+  for (const FetchReplyItem& item : reply.items) {
+    FARKV_RETURN_IF_ERROR(CheckReplyItem(item, num_kv_heads));
+    WriteReplyItem(writer, item);
+    row_bytes += item.RowsBytes(reply.geometry);
   }
-  for (const FetchReplyItem& item : items) {
+  for (const FetchReplyItem& item : reply.items) {
     for (uint32_t crc : item.row_crcs) writer.Put(crc);
   }
   writer.Align();
-  return writer.Take();
+  std::vector<std::byte> bytes = writer.Take();
+  FARKV_RETURN_IF_ERROR(CheckLimit(kReply, "body bytes",
+                                   bytes.size() + row_bytes, kMaxMessageBytes));
+  return bytes;
 }
 
-absl::StatusOr<WithRows<std::vector<FetchReplyItem>>> DecodeFetchReply(
-    std::span<const std::byte> body, size_t row_bytes) {
+absl::StatusOr<WithRows<FetchReply>> DecodeFetchReply(
+    std::span<const std::byte> body) {
   ByteReader reader(body, kReply);
-  FARKV_ASSIGN_OR_RETURN(const Head head, ReadHead(reader));
-  WithRows<std::vector<FetchReplyItem>> decoded;
-  decoded.message.reserve(head.items);
-  uint64_t rows = 0;
-  for (uint32_t i = 0; i < head.items; ++i) {
-    FARKV_ASSIGN_OR_RETURN(FetchReplyItem item,
-                           ReadReplyItem(reader, head.num_kv_heads));
-    rows += CountRows(item.rows);
-    decoded.message.push_back(std::move(item));
+  FARKV_RETURN_IF_ERROR(CheckBody(reader));
+  WithRows<FetchReply> decoded;
+  FARKV_ASSIGN_OR_RETURN(decoded.message, ReadReplyItems(reader));
+  uint64_t crcs = 0;
+  uint64_t row_bytes = 0;
+  for (const FetchReplyItem& item : decoded.message.items) {
+    crcs += CountCrcs(item);
+    row_bytes += item.RowsBytes(decoded.message.geometry);
   }
-  FARKV_RETURN_IF_ERROR(reader.Require("row CRCs", rows, 4));
-  for (FetchReplyItem& item : decoded.message) {
-    item.row_crcs.resize(CountRows(item.rows));
+  FARKV_RETURN_IF_ERROR(reader.Require("row CRCs", crcs, 4));
+  for (FetchReplyItem& item : decoded.message.items) {
+    item.row_crcs.resize(CountCrcs(item));
     for (uint32_t& crc : item.row_crcs) crc = reader.Read<uint32_t>();
   }
   FARKV_RETURN_IF_ERROR(reader.Align("rows"));
-  FARKV_RETURN_IF_ERROR(reader.Require("rows", rows, row_bytes));
-  decoded.rows = reader.ReadBytes(rows * row_bytes);
+  FARKV_RETURN_IF_ERROR(reader.Require("rows", row_bytes, 1));
+  decoded.rows = reader.ReadBytes(row_bytes);
   FARKV_RETURN_IF_ERROR(reader.Finish());
   return decoded;
 }

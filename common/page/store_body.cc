@@ -22,17 +22,6 @@ absl::Status CheckItem(const StoreItem& item, uint32_t num_kv_heads) {
                     CountRows(item.live));
 }
 
-absl::StatusOr<KvGeometry> ReadGeometry(ByteReader& reader) {
-  KvGeometry geometry;
-  FARKV_ASSIGN_OR_RETURN(geometry.num_kv_heads, ReadIndex(reader, "KV heads"));
-  FARKV_ASSIGN_OR_RETURN(geometry.head_dim, ReadIndex(reader, "head_dim"));
-  const uint32_t dtype = reader.Read<uint32_t>();
-  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "dtype", dtype, 255));
-  geometry.dtype = static_cast<DType>(dtype);
-  FARKV_RETURN_IF_ERROR(CheckGeometry(kRequest, geometry));
-  return geometry;
-}
-
 absl::StatusOr<StoreItem> ReadItem(ByteReader& reader, size_t num_kv_heads) {
   StoreItem item;
   FARKV_ASSIGN_OR_RETURN(item.layer, ReadIndex(reader, "layer"));
@@ -53,9 +42,7 @@ absl::StatusOr<std::vector<std::byte>> EncodeStoreRequest(
   const auto num_kv_heads = static_cast<uint32_t>(geometry.num_kv_heads);
   ByteWriter writer;
   writer.Put(static_cast<uint32_t>(request.items.size()));
-  writer.Put(num_kv_heads);
-  writer.Put(static_cast<uint32_t>(geometry.head_dim));
-  writer.Put(static_cast<uint32_t>(geometry.dtype));
+  WriteGeometry(writer, geometry);
   uint64_t rows = 0;
   for (const StoreItem& item : request.items) {
     FARKV_RETURN_IF_ERROR(CheckItem(item, num_kv_heads));

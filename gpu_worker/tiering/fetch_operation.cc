@@ -13,6 +13,9 @@ namespace {
 
 constexpr int kTries = 2;
 constexpr uintptr_t kAlignment = 64;
+// What is asked for, and all that is read.
+constexpr Tier kTier = Tier::kT1;
+constexpr int kT2Bits = 0;
 
 uint64_t BlockBytesOf(const KvGeometry& geometry, uint64_t slots) {
   return geometry.BlockBytes(static_cast<size_t>(std::popcount(slots)));
@@ -50,7 +53,7 @@ void FetchOperation::Submit() {
   items.reserve(spec_.pages.size());
   for (const FetchPage& page : spec_.pages) {
     items.push_back({page.page_index, page.generation,
-                     std::vector<uint64_t>(heads, page.slots)});
+                     std::vector<uint64_t>(heads, page.slots), kTier, kT2Bits});
   }
   absl::StatusOr<std::vector<std::byte>> body =
       EncodeFetchRequest(items, spec_.geometry.num_kv_heads);
@@ -82,13 +85,14 @@ void FetchOperation::Receive(absl::StatusOr<Message> reply) {
 absl::Status FetchOperation::Accept(absl::StatusOr<Message> reply) {
   FARKV_RETURN_IF_ERROR(reply.status());
   FARKV_RETURN_IF_ERROR(CheckMessage(reply->header_bytes, reply->body.bytes()));
-  FARKV_ASSIGN_OR_RETURN(
-      const auto decoded,
-      DecodeFetchReply(reply->body.bytes(), spec_.geometry.RowBytes()));
-  if (decoded.message.size() != spec_.pages.size()) {
-    return absl::DataLossError(
-        absl::StrCat("fetch reply has ", decoded.message.size(),
-                     " pages, the request had ", spec_.pages.size()));
+  FARKV_ASSIGN_OR_RETURN(const auto decoded,
+                         DecodeFetchReply(reply->body.bytes()));
+  const std::vector<FetchReplyItem>& items = decoded.message.items;
+  FARKV_RETURN_IF_ERROR(CheckGeometry(decoded.message.geometry));
+  if (items.size() != spec_.pages.size()) {
+    return absl::DataLossError(absl::StrCat("fetch reply has ", items.size(),
+                                            " pages, the request had ",
+                                            spec_.pages.size()));
   }
   const std::byte* rows = decoded.rows.data();
   // Attention reads 64-byte aligned rows; a body may have come otherwise.
@@ -102,12 +106,23 @@ absl::Status FetchOperation::Accept(absl::StatusOr<Message> reply) {
   blocks_.clear();
   for (size_t i = 0; i < spec_.pages.size(); ++i) {
     const FetchPage& page = spec_.pages[i];
-    FARKV_RETURN_IF_ERROR(CheckItem(decoded.message[i], page, rows));
+    FARKV_RETURN_IF_ERROR(CheckItem(items[i], page, rows));
     blocks_.push_back({page.page_index, page.slots, rows, RunSource::kStaging});
     rows += BlockBytesOf(spec_.geometry, page.slots);
   }
   if (copy_ == nullptr) body_ = std::move(reply->body);
   return absl::OkStatus();
+}
+
+absl::Status FetchOperation::CheckGeometry(const KvGeometry& found) const {
+  KvGeometry asked = spec_.geometry;
+  asked.num_layers = found.num_layers;  // not on the wire
+  if (found == asked) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      "layer ", spec_.layer, ": the reply has rows of ", found.num_kv_heads,
+      " KV heads x ", found.head_dim, " ", DTypeName(found.dtype),
+      ", asked for were ", asked.num_kv_heads, " x ", asked.head_dim, " ",
+      DTypeName(asked.dtype)));
 }
 
 // The decoder has seen to it that the rows of the reply's bitmaps are there.
@@ -128,6 +143,12 @@ absl::Status FetchOperation::CheckItem(const FetchReplyItem& item,
     return absl::DataLossError(absl::StrCat(
         where(), "the reply is for page ", item.page_index, ", generation ",
         item.generation.value, ", not generation ", page.generation.value));
+  }
+  if (item.tier != kTier || item.t2_bits != kT2Bits) {
+    return absl::DataLossError(absl::StrCat(
+        where(), "the reply is of tier ", static_cast<int>(item.tier), ", ",
+        item.t2_bits, " T2 bits, asked for was tier ", static_cast<int>(kTier),
+        ", ", kT2Bits, " T2 bits"));
   }
   for (const uint64_t bitmap : item.rows) {
     if (bitmap == page.slots) continue;

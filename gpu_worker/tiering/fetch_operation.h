@@ -73,6 +73,7 @@ class FetchOperation : public std::enable_shared_from_this<FetchOperation> {
   void Submit();
   void Receive(absl::StatusOr<Message> reply);
   absl::Status Accept(absl::StatusOr<Message> reply);
+  absl::Status CheckGeometry(const KvGeometry& found) const;
   absl::Status CheckItem(const FetchReplyItem& item, const FetchPage& page,
                          const std::byte* rows) const;
 

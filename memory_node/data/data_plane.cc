@@ -5,11 +5,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/page/bodies.h"
+#include "common/transport/transport.h"
 #include "memory_node/data/fetch_handler.h"
 #include "memory_node/data/store_handler.h"
 
 namespace farkv {
 namespace {
+
+static_assert(kMaxMessageBytes == kMaxBodyBytes,
+              "what bodies.h allows, a transport must carry");
 
 MessageHeader ReplyHeader(const MessageHeader& request, absl::StatusCode code,
                           Epoch epoch) {

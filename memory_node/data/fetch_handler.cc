@@ -17,6 +17,22 @@ std::vector<PageWanted> Wanted(const std::vector<FetchItem>& items) {
   return wanted;
 }
 
+// A node holds T1 pages only: whoever takes a page for another kind has a
+// stale view of it.
+void RefuseOtherTiers(const std::vector<FetchItem>& items,
+                      std::vector<absl::StatusOr<PagePin>>& pins) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    const FetchItem& item = items[i];
+    if (!pins[i].ok() || (item.tier == Tier::kT1 && item.t2_bits == 0)) {
+      continue;
+    }
+    pins[i] = absl::FailedPreconditionError(absl::StrCat(
+        "page ", item.page_index, " is asked for as tier ",
+        static_cast<int>(item.tier), " of ", item.t2_bits,
+        " T2 bits, it is tier ", static_cast<int>(Tier::kT1), " of 0"));
+  }
+}
+
 // A reply item per page; the rows of those that cannot be read are zero.
 std::vector<FetchReplyItem> ReplyItems(
     const std::vector<FetchItem>& items,
@@ -27,6 +43,8 @@ std::vector<FetchReplyItem> ReplyItems(
     FetchReplyItem& reply = replies.emplace_back();
     reply.page_index = items[i].page_index;
     reply.generation = items[i].generation;
+    reply.tier = items[i].tier;
+    reply.t2_bits = items[i].t2_bits;
     reply.code = pins[i].status().code();
     if (pins[i].ok()) {
       reply.rows = items[i].rows;
@@ -48,11 +66,15 @@ absl::StatusOr<FetchedRows> FetchPages(Directory& directory,
                          directory.CheckCaller(caller));
   FARKV_ASSIGN_OR_RETURN(const std::vector<FetchItem> items,
                          DecodeFetchRequest(body));
-  const std::vector<absl::StatusOr<PagePin>> pins =
+  std::vector<absl::StatusOr<PagePin>> pins =
       directory.BeginFetch(caller, layer, Wanted(items));
-  std::vector<FetchReplyItem> replies = ReplyItems(items, pins, metrics);
+  RefuseOtherTiers(items, pins);
+  FetchReply reply;
+  reply.geometry = geometry;
+  reply.items = ReplyItems(items, pins, metrics);
+  std::vector<FetchReplyItem>& replies = reply.items;
   size_t rows = 0;
-  for (const FetchReplyItem& reply : replies) rows += NumRows(reply.rows);
+  for (const FetchReplyItem& item : replies) rows += NumRows(item.rows);
   FetchedRows fetched;
   fetched.row_bytes = rows * geometry.RowBytes();
   if (fetched.row_bytes > kMaxMessageBytes) {
@@ -70,8 +92,7 @@ absl::StatusOr<FetchedRows> FetchPages(Directory& directory,
                replies[i].row_crcs);
     to += replies[i].row_crcs.size() * geometry.RowBytes();
   }
-  FARKV_ASSIGN_OR_RETURN(fetched.head,
-                         EncodeFetchReply(replies, geometry.num_kv_heads));
+  FARKV_ASSIGN_OR_RETURN(fetched.head, EncodeFetchReply(reply));
   return fetched;
 }
 

@@ -75,29 +75,38 @@ TEST(FetchBodyGoldenTest, ARequestIsTheseBytesAndReadsBack) {
     EXPECT_EQ((*decoded)[i].page_index, expected[i].page_index);
     EXPECT_EQ((*decoded)[i].generation, expected[i].generation);
     EXPECT_EQ((*decoded)[i].rows, expected[i].rows);
+    EXPECT_EQ((*decoded)[i].tier, expected[i].tier);
+    EXPECT_EQ((*decoded)[i].t2_bits, expected[i].t2_bits);
   }
 }
 
 TEST(FetchBodyGoldenTest, AReplyIsTheseBytesAndReadsBack) {
   const std::vector<std::byte> golden = GoldenBytes("fetch_reply");
-  const std::vector<FetchReplyItem> expected = testing::GoldenFetchReply();
+  const FetchReply expected = testing::GoldenFetchReply();
+  const size_t row_bytes = 3 * testing::kGoldenRowBytes +
+                           testing::kGoldenT2Bytes8 +
+                           2 * testing::kGoldenT2Bytes4;
 
-  const auto encoded = EncodeFetchReply(expected, 2);
-  const auto decoded = DecodeFetchReply(golden, testing::kGoldenRowBytes);
+  const auto encoded = EncodeFetchReply(expected);
+  const auto decoded = DecodeFetchReply(golden);
 
   ASSERT_TRUE(encoded.ok()) << encoded.status();
-  EXPECT_EQ(FirstDifference(Joined(*encoded, Pattern(3 * 64)), golden), "");
+  EXPECT_EQ(FirstDifference(Joined(*encoded, Pattern(row_bytes)), golden), "");
   ASSERT_TRUE(decoded.ok()) << decoded.status();
-  ASSERT_EQ(decoded->message.size(), expected.size());
-  for (size_t i = 0; i < expected.size(); ++i) {
-    const FetchReplyItem& item = decoded->message[i];
-    EXPECT_EQ(item.page_index, expected[i].page_index);
-    EXPECT_EQ(item.code, expected[i].code);
-    EXPECT_EQ(item.generation, expected[i].generation);
-    EXPECT_EQ(item.rows, expected[i].rows);
-    EXPECT_EQ(item.row_crcs, expected[i].row_crcs);
+  EXPECT_EQ(decoded->message.geometry, expected.geometry);
+  ASSERT_EQ(decoded->message.items.size(), expected.items.size());
+  for (size_t i = 0; i < expected.items.size(); ++i) {
+    const FetchReplyItem& found = decoded->message.items[i];
+    const FetchReplyItem& wanted = expected.items[i];
+    EXPECT_EQ(found.page_index, wanted.page_index);
+    EXPECT_EQ(found.code, wanted.code);
+    EXPECT_EQ(found.generation, wanted.generation);
+    EXPECT_EQ(found.rows, wanted.rows);
+    EXPECT_EQ(found.row_crcs, wanted.row_crcs);
+    EXPECT_EQ(found.tier, wanted.tier);
+    EXPECT_EQ(found.t2_bits, wanted.t2_bits);
   }
-  EXPECT_EQ(decoded->rows.size(), 3u * 64u);
+  EXPECT_EQ(decoded->rows.size(), row_bytes);
 }
 
 TEST(AttendBodyGoldenTest, ARequestIsTheseBytesAndReadsBack) {
@@ -129,6 +138,8 @@ TEST(AttendBodyGoldenTest, ARequestIsTheseBytesAndReadsBack) {
       EXPECT_EQ(found.pages[p].page_index, wanted.pages[p].page_index);
       EXPECT_EQ(found.pages[p].generation, wanted.pages[p].generation);
       EXPECT_EQ(found.pages[p].live, wanted.pages[p].live);
+      EXPECT_EQ(found.pages[p].tier, wanted.pages[p].tier);
+      EXPECT_EQ(found.pages[p].t2_bits, wanted.pages[p].t2_bits);
     }
   }
 }

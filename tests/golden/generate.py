@@ -30,6 +30,10 @@ def align(data):
     return data + bytes(-len(data) % 64)
 
 
+def u16(*values):
+    return struct.pack(f"<{len(values)}H", *values)
+
+
 def u32(*values):
     return struct.pack(f"<{len(values)}I", *values)
 
@@ -93,16 +97,30 @@ def store_reply():
 
 
 def fetch_request():
-    return (u32(2, 2) +
-            u32(12, 0) + u64(3, 0xF0F0, 0) +
-            u32(900, 0) + u64(1 << 40, 1, 0xFFFFFFFFFFFFFFFF))
+    return (u32(4, 2) +
+            u32(12) + u16(1, 0) + u64(3, 0xF0F0, 0) +
+            u32(900) + u16(1, 0) + u64(1 << 40, 1, 0xFFFFFFFFFFFFFFFF) +
+            u32(13) + u16(2, 8) + u64(4, 0, 0b110) +
+            u32(14) + u16(2, 4) + u64(5, 1 << 63, 1))
+
+
+def t2_head(bits):
+    """Bytes of one head of a T2 page of 16 bf16: its parts, aligned."""
+    halves = 2 * (2 * 16 + 32) + 2 * 64 * 2
+    return halves + 2 * (64 * 16 * bits // 8) + 64 + 8 * 64
 
 
 def fetch_reply():
-    return align(u32(2, 2) +
-                 u32(12, 0) + u64(3, 0b1001, 0b10) +
-                 u32(900, 5) + u64(1 << 40, 0, 0) +
-                 u32(0xAAAA0001, 0xAAAA0002, 0xAAAA0003)) + pattern(3 * 64)
+    rows = 3 * 64 + t2_head(8) + 2 * t2_head(4)
+    return align(u32(5, 2, 16, 1) +
+                 u32(12, 0) + u64(3) + u16(1, 0) + u32(0) +
+                 u64(0b1001, 0b10) +
+                 u32(900, 5) + u64(1 << 40) + u16(1, 0) + u32(0) + u64(0, 0) +
+                 u32(13, 0) + u64(4) + u16(2, 8) + u32(0) + u64(0, 0b110) +
+                 u32(15, 9) + u64(6) + u16(2, 8) + u32(0) + u64(0, 0) +
+                 u32(14, 0) + u64(5) + u16(2, 4) + u32(0) + u64(1 << 63, 1) +
+                 u32(0xAAAA0001, 0xAAAA0002, 0xAAAA0003, 0xBBBB0001,
+                     0xCCCC0001, 0xCCCC0002)) + pattern(rows)
 
 
 def attend_request():
@@ -110,9 +128,9 @@ def attend_request():
             SESSION + u64(1000) + u32(2, 0) +
             SESSION[::-1] + u64(1 << 33) + u32(1, 1) +
             u64(77) + f32(1, -2, 3.5, float("-inf")) + f32(1, 2, 4, 0) +
-            u32(3, 0) + u64(11, 0xFF, 0xFE) +
-            u32(4, 0) + u64(12, 1, 0) +
-            u32(0, 0) + u64(13, 0xFFFFFFFFFFFFFFFF, 2))
+            u32(3) + u16(1, 0) + u64(11, 0xFF, 0xFE) +
+            u32(4) + u16(2, 8) + u64(12, 1, 0) +
+            u32(0) + u16(2, 4) + u64(13, 0xFFFFFFFFFFFFFFFF, 2))
     for i in range(2):
         body = align(body) + pattern(4 * 32, start=1000 * i)
     return body

@@ -59,20 +59,44 @@ std::vector<absl::StatusCode> GoldenStoreReply() {
 
 std::vector<FetchItem> GoldenFetchRequest() {
   return {{12, Generation{3}, {0xf0f0, 0}},
-          {900, Generation{uint64_t{1} << 40}, {1, kAll}}};
+          {900, Generation{uint64_t{1} << 40}, {1, kAll}},
+          {13, Generation{4}, {0, 0b110}, Tier::kT2, 8},
+          {14, Generation{5}, {uint64_t{1} << 63, 1}, Tier::kT2, 4}};
 }
 
-std::vector<FetchReplyItem> GoldenFetchReply() {
-  return {{12,
-           absl::StatusCode::kOk,
-           Generation{3},
-           {0b1001, 0b10},
-           {0xaaaa0001, 0xaaaa0002, 0xaaaa0003}},
-          {900,
-           absl::StatusCode::kNotFound,
-           Generation{uint64_t{1} << 40},
-           {0, 0},
-           {}}};
+FetchReply GoldenFetchReply() {
+  using absl::StatusCode;
+  FetchReply reply;
+  reply.geometry = TwoHeadsOf16();
+  reply.items = {
+      {12,
+       StatusCode::kOk,
+       Generation{3},
+       {0b1001, 0b10},
+       {0xaaaa0001, 0xaaaa0002, 0xaaaa0003}},
+      {900, StatusCode::kNotFound, Generation{uint64_t{1} << 40}, {0, 0}, {}},
+      {13,
+       StatusCode::kOk,
+       Generation{4},
+       {0, 0b110},
+       {0xbbbb0001},
+       Tier::kT2,
+       8},
+      {15,
+       StatusCode::kFailedPrecondition,
+       Generation{6},
+       {0, 0},
+       {},
+       Tier::kT2,
+       8},
+      {14,
+       StatusCode::kOk,
+       Generation{5},
+       {uint64_t{1} << 63, 1},
+       {0xcccc0001, 0xcccc0002},
+       Tier::kT2,
+       4}};
+  return reply;
 }
 
 AttendRequest GoldenAttendRequest() {
@@ -84,7 +108,7 @@ AttendRequest GoldenAttendRequest() {
   first.session = GoldenSession();
   first.position = 1000;
   first.pages = {{3, Generation{11}, {0xff, 0xfe}},
-                 {4, Generation{12}, {1, 0}}};
+                 {4, Generation{12}, {1, 0}, Tier::kT2, 8}};
   first.queries = Pattern(4 * 32);
   AttendSequence second;
   second.session = GoldenSession();
@@ -95,7 +119,7 @@ AttendRequest GoldenAttendRequest() {
       77,
       {1.0f, -2.0f, 3.5f, -std::numeric_limits<float>::infinity()},
       {1.0f, 2.0f, 4.0f, 0.0f}};
-  second.pages = {{0, Generation{13}, {kAll, 2}}};
+  second.pages = {{0, Generation{13}, {kAll, 2}, Tier::kT2, 4}};
   second.queries = Pattern(4 * 32, 1000);
   request.sequences = {first, second};
   return request;

@@ -8,13 +8,16 @@
 
 namespace farkv::testing {
 
-inline constexpr size_t kGoldenRowBytes = 64;  // heads of 16 bf16
+// Rows of T1 and head parts of T2 (8, then 4 bits) of heads of 16 bf16.
+inline constexpr size_t kGoldenRowBytes = 64;
+inline constexpr size_t kGoldenT2Bytes8 = 3008;
+inline constexpr size_t kGoldenT2Bytes4 = 1984;
 
 SessionId GoldenSession();          // a0 a1 ... af
 StoreRequest GoldenStoreRequest();  // 5 rows follow
 std::vector<absl::StatusCode> GoldenStoreReply();
 std::vector<FetchItem> GoldenFetchRequest();
-std::vector<FetchReplyItem> GoldenFetchReply();  // 3 rows follow
+FetchReply GoldenFetchReply();  // 3 rows, then 1 + 2 head parts follow
 AttendRequest GoldenAttendRequest();
 std::vector<AttendSequenceReply> GoldenAttendReply();  // 2 query heads of 16
 

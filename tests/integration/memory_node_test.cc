@@ -180,9 +180,9 @@ TEST_P(MemoryNodeTest, RowsGoOutAndComeBackAndThePoolIsEmptyAfterwards) {
 
   ASSERT_TRUE(reply.ok()) << reply.status();
   ASSERT_TRUE(CheckMessage(reply->header_bytes, reply->body.bytes()).ok());
-  const auto fetched =
-      DecodeFetchReply(reply->body.bytes(), kGeometry.RowBytes()).value();
-  EXPECT_EQ(fetched.message[0].row_crcs, CrcsOf(kGeometry, content_, rows));
+  const auto fetched = DecodeFetchReply(reply->body.bytes()).value();
+  EXPECT_EQ(fetched.message.items[0].row_crcs,
+            CrcsOf(kGeometry, content_, rows));
   EXPECT_EQ(std::vector<std::byte>(fetched.rows.begin(), fetched.rows.end()),
             PackRows(kGeometry, content_, rows));
   EXPECT_EQ(client_->CloseSession(session_, epoch_, 2, kTimeout).value(), 2u);

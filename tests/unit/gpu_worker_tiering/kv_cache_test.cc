@@ -6,12 +6,15 @@
 
 #include "absl/time/clock.h"
 #include "common/base/thread_pool.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "harness.h"
 #include "test_node.h"
 
 namespace farkv {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr absl::Duration kLong = absl::Seconds(20);
 
@@ -250,6 +253,45 @@ TEST_F(KvCacheTest, RowsThatStayDamagedFailTheStepAndNameThePlace) {
   node.DamageFetches(0);
   EXPECT_TRUE(harness.Step(id, 1).ok());
   EXPECT_LE(cache->num_tokens(id), tokens + 2);
+}
+
+// Both replies are whole: nothing but their labels tells that they are wrong.
+TEST_F(KvCacheTest, RowsOfAnotherDTypeOrTierFailTheStepAndNameBoth) {
+  TestNode node(network_, geometry_, "node");
+  auto cache = Make(Options(), {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId id = MakeCold(*cache, harness, 150);
+  const auto fail = [&](TestNode::FetchEdit edit) {
+    node.EditFetches(std::move(edit));
+    // The rows fetched ahead may have come before.
+    absl::Status status;
+    for (int i = 0; i < 2 && status.ok(); ++i) status = harness.Step(id, 1);
+    node.EditFetches(nullptr);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_TRUE(harness.Step(id, 1).ok());
+    return std::string(status.message());
+  };
+
+  const std::string dtype = fail([](FetchReply& reply, auto& rows) {
+    reply.geometry.dtype = DType::kF32;
+    rows.resize(2 * rows.size());
+  });
+  const std::string tier = fail([](FetchReply& reply, auto& rows) {
+    size_t bytes = 0;
+    for (FetchReplyItem& item : reply.items) {
+      item.tier = Tier::kT2;
+      item.t2_bits = 8;
+      item.row_crcs.resize(item.rows.size());
+      bytes += item.RowsBytes(reply.geometry);
+    }
+    rows.resize(bytes);
+  });
+
+  EXPECT_THAT(dtype,
+              HasSubstr("the reply has rows of 2 KV heads x 16 f32, asked for "
+                        "were 2 x 16 bf16"));
+  EXPECT_THAT(tier, HasSubstr("the reply is of tier 2, 8 T2 bits, asked for "
+                              "was tier 1, 0 T2 bits"));
 }
 
 class MappedKvCacheTest : public KvCacheTest {

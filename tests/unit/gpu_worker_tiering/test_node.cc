@@ -222,7 +222,9 @@ std::vector<std::byte> TestNode::Store(const Message& message) {
 std::vector<std::byte> TestNode::Fetch(const Message& message) {
   const auto items = DecodeFetchRequest(message.body.bytes());
   if (!items.ok()) return {};
-  std::vector<FetchReplyItem> replies;
+  FetchReply answer;
+  answer.geometry = geometry_;
+  std::vector<FetchReplyItem>& replies = answer.items;
   std::vector<std::byte> rows;
   absl::MutexLock lock(&mutex_);
   const auto found = sessions_.find(message.header.session);
@@ -273,8 +275,8 @@ std::vector<std::byte> TestNode::Fetch(const Message& message) {
     --damage_fetches_;
     rows[rows.size() / 2] ^= std::byte{1};
   }
-  std::vector<std::byte> body =
-      EncodeFetchReply(replies, geometry_.num_kv_heads).value();
+  if (edit_fetches_) edit_fetches_(answer, rows);
+  std::vector<std::byte> body = EncodeFetchReply(answer).value();
   body.insert(body.end(), rows.begin(), rows.end());
   return body;
 }
@@ -292,6 +294,11 @@ void TestNode::RefuseReservations(int count) {
 void TestNode::DamageFetches(int count) {
   absl::MutexLock lock(&mutex_);
   damage_fetches_ = count;
+}
+
+void TestNode::EditFetches(FetchEdit edit) {
+  absl::MutexLock lock(&mutex_);
+  edit_fetches_ = std::move(edit);
 }
 
 void TestNode::Restart() {

@@ -4,7 +4,9 @@
 #ifndef FARKV_TESTS_UNIT_GPU_WORKER_TIERING_TEST_NODE_H_
 #define FARKV_TESTS_UNIT_GPU_WORKER_TIERING_TEST_NODE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,6 +18,7 @@
 #include "common/layout/kv_geometry.h"
 #include "common/mapping/map_socket.h"
 #include "common/mapping/memfd_slab.h"
+#include "common/page/bodies.h"
 #include "common/transport/loopback_transport.h"
 #include "gpu_worker/tiering/node_access.h"
 
@@ -39,6 +42,11 @@ class TestNode {
   // The next `count` fetch replies have one flipped bit in their rows, with
   // the message's CRC over the flipped bytes.
   void DamageFetches(int count);
+  // Every fetch reply goes through `edit` before it is sent, items and rows;
+  // null: none does.
+  using FetchEdit =
+      std::function<void(FetchReply& reply, std::vector<std::byte>& rows)>;
+  void EditFetches(FetchEdit edit);
   // Forgets every session and its pages, under a new epoch.
   void Restart();
   // Gives a page's memory away: raises its generation.
@@ -90,6 +98,7 @@ class TestNode {
   int refuse_stores_ ABSL_GUARDED_BY(mutex_) = 0;
   int refuse_reservations_ ABSL_GUARDED_BY(mutex_) = 0;
   int damage_fetches_ ABSL_GUARDED_BY(mutex_) = 0;
+  FetchEdit edit_fetches_ ABSL_GUARDED_BY(mutex_);
   int fetched_pages_ ABSL_GUARDED_BY(mutex_) = 0;
 
   ThreadExecutor executor_{1};

@@ -178,14 +178,18 @@ TEST_F(DataPlaneTest, StoredRowsComeBackBitForBitWithTheirChecksums) {
 
   ASSERT_TRUE(reply.ok()) << reply.status();
   ASSERT_TRUE(CheckMessage(reply->header_bytes, reply->body.bytes()).ok());
-  const auto decoded =
-      DecodeFetchReply(reply->body.bytes(), kSmallGeometry.RowBytes());
+  const auto decoded = DecodeFetchReply(reply->body.bytes());
   ASSERT_TRUE(decoded.ok()) << decoded.status();
-  ASSERT_EQ(decoded->message.size(), 1u);
-  EXPECT_EQ(decoded->message[0].code, absl::StatusCode::kOk);
-  EXPECT_EQ(decoded->message[0].generation, generation);
-  EXPECT_EQ(decoded->message[0].row_crcs,
-            CrcsOf(kSmallGeometry, content_, rows));
+  KvGeometry on_the_wire = kSmallGeometry;
+  on_the_wire.num_layers = 0;
+  EXPECT_EQ(decoded->message.geometry, on_the_wire);
+  ASSERT_EQ(decoded->message.items.size(), 1u);
+  const FetchReplyItem& item = decoded->message.items[0];
+  EXPECT_EQ(item.code, absl::StatusCode::kOk);
+  EXPECT_EQ(item.generation, generation);
+  EXPECT_EQ(item.tier, Tier::kT1);
+  EXPECT_EQ(item.t2_bits, 0);
+  EXPECT_EQ(item.row_crcs, CrcsOf(kSmallGeometry, content_, rows));
   EXPECT_EQ(std::vector<std::byte>(decoded->rows.begin(), decoded->rows.end()),
             PackRows(kSmallGeometry, content_, rows));
 }
@@ -201,15 +205,34 @@ TEST_F(DataPlaneTest, AFetchAnswersEachPageForItself) {
                                {2, Generation{1}, {1, 1}}});
 
   ASSERT_TRUE(reply.ok()) << reply.status();
-  const auto decoded =
-      DecodeFetchReply(reply->body.bytes(), kSmallGeometry.RowBytes());
+  const auto decoded = DecodeFetchReply(reply->body.bytes());
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   std::vector<absl::StatusCode> codes;
-  for (const auto& item : decoded->message) codes.push_back(item.code);
+  for (const auto& item : decoded->message.items) codes.push_back(item.code);
   EXPECT_THAT(codes,
               ElementsAre(absl::StatusCode::kFailedPrecondition,
                           absl::StatusCode::kNotFound, absl::StatusCode::kOk,
                           absl::StatusCode::kNotFound));
+  EXPECT_EQ(decoded->rows.size(), 2 * kSmallGeometry.RowBytes());
+}
+
+TEST_F(DataPlaneTest, APageAskedForInAnotherTierIsRefusedForItself) {
+  ASSERT_TRUE(Hello().ok());
+  const Generation generation = StoredPage({0, 0});
+
+  const auto reply = Fetch(0, {{0, generation, {1, 1}, Tier::kT2, 8},
+                               {0, generation, {1, 1}},
+                               {0, generation, {1, 1}, Tier::kT2, 4}});
+
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  const auto decoded = DecodeFetchReply(reply->body.bytes());
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  std::vector<absl::StatusCode> codes;
+  for (const auto& item : decoded->message.items) codes.push_back(item.code);
+  EXPECT_THAT(codes, ElementsAre(absl::StatusCode::kFailedPrecondition,
+                                 absl::StatusCode::kOk,
+                                 absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(decoded->message.items[2].t2_bits, 4);
   EXPECT_EQ(decoded->rows.size(), 2 * kSmallGeometry.RowBytes());
 }
 

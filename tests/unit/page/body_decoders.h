@@ -30,9 +30,7 @@ inline constexpr BodyDecoder kBodyDecoders[] = {
        return DecodeFetchRequest(b).status();
      }},
     {"fetch_reply", "FetchReply",
-     [](std::span<const std::byte> b) {
-       return DecodeFetchReply(b, kGoldenRowBytes).status();
-     }},
+     [](std::span<const std::byte> b) { return DecodeFetchReply(b).status(); }},
     {"attend_request", "AttendRequest",
      [](std::span<const std::byte> b) {
        return DecodeAttendRequest(b).status();

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/endian.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -48,9 +49,12 @@ TEST(BodyLimitsTest, FieldsOutOfRangeAreNamed) {
               HasSubstr("status code is 17, at most 16"));
   EXPECT_THAT(MessageOf(DecodeStoreReply(With("store_reply", 4, 1)).status()),
               HasSubstr("reserved field is 1, must be zero"));
-  EXPECT_THAT(
-      MessageOf(DecodeFetchRequest(With("fetch_request", 12, 1)).status()),
-      HasSubstr("reserved field of an item is 1"));
+  EXPECT_THAT(MessageOf(DecodeFetchReply(With("fetch_reply", 36, 1)).status()),
+              HasSubstr("reserved field of an item is 1"));
+  EXPECT_THAT(MessageOf(DecodeFetchReply(With("fetch_reply", 8, 8)).status()),
+              HasSubstr("head_dim is 8"));
+  EXPECT_THAT(MessageOf(DecodeFetchReply(With("fetch_reply", 12, 0)).status()),
+              HasSubstr("dtype is 0"));
   EXPECT_THAT(
       MessageOf(DecodeFetchRequest(With("fetch_request", 4, 0)).status()),
       HasSubstr("num_kv_heads is 0"));
@@ -82,23 +86,76 @@ TEST(BodyLimitsTest, AttendFieldsOutOfRangeAreNamed) {
 }
 
 TEST(BodyLimitsTest, RowsOfAFailedItemAreRefusedBothWays) {
-  std::vector<FetchReplyItem> items = testing::GoldenFetchReply();
-  items[0].code = absl::StatusCode::kDataLoss;
+  FetchReply reply = testing::GoldenFetchReply();
+  reply.items[0].code = absl::StatusCode::kDataLoss;
 
-  EXPECT_THAT(MessageOf(EncodeFetchReply(items, 2).status()),
+  EXPECT_THAT(MessageOf(EncodeFetchReply(reply).status()),
               HasSubstr("rows of a failed item is 3, must be 0"));
-  EXPECT_THAT(
-      MessageOf(DecodeFetchReply(With("fetch_reply", 12, 15), 64).status()),
-      HasSubstr("rows of a failed item is 3, must be 0"));
+  EXPECT_THAT(MessageOf(DecodeFetchReply(With("fetch_reply", 20, 15)).status()),
+              HasSubstr("rows of a failed item is 3, must be 0"));
 }
 
-TEST(BodyLimitsTest, AFetchReplyForAnotherRowSizeIsRefused) {
-  const std::vector<std::byte> body = GoldenBytes("fetch_reply");
+TEST(BodyLimitsTest, RowsOfAnotherSizeThanTheirGeometrySaysAreRefused) {
+  // Of 3 rows, one head part of 8 bits and two of 4, in all 7168 bytes.
+  EXPECT_THAT(MessageOf(DecodeFetchReply(With("fetch_reply", 12, 2)).status()),
+              HasSubstr("rows needs 8896 x 1 bytes"));
+  EXPECT_THAT(
+      MessageOf(
+          DecodeFetchReply(With("fetch_reply", 112, 0x00040002)).status()),
+      HasSubstr("1024 bytes left over"));
+}
 
-  EXPECT_THAT(MessageOf(DecodeFetchReply(body, 128).status()),
-              HasSubstr("rows needs 3 x 128 bytes"));
-  EXPECT_THAT(MessageOf(DecodeFetchReply(body, 32).status()),
-              HasSubstr("96 bytes left over"));
+// Tier and T2 bits are the two halves of one word.
+TEST(BodyLimitsTest, WrongTiersAndBitsAreNamed) {
+  struct Wrong {
+    uint16_t tier, bits;
+    const char* error;
+  };
+  for (const Wrong& wrong : {
+           Wrong{0, 0, ": tier is 0, must be 1 or 2"},
+           Wrong{3, 0, ": tier is 3, must be 1 or 2"},
+           Wrong{0x101, 0, ": tier is 257, must be 1 or 2"},
+           Wrong{1, 8, ": T2 bits is 8 with tier 1, must be 0"},
+           Wrong{2, 0, ": T2 bits is 0 with tier 2, must be 8 or 4"},
+           Wrong{2, 6, ": T2 bits is 6 with tier 2, must be 8 or 4"},
+           Wrong{2, 0x108, ": T2 bits is 264 with tier 2, must be 8 or 4"},
+       }) {
+    const uint32_t word = wrong.tier | uint32_t{wrong.bits} << 16;
+    EXPECT_THAT(
+        MessageOf(DecodeFetchRequest(With("fetch_request", 12, word)).status()),
+        HasSubstr(absl::StrCat("FetchRequest", wrong.error)));
+    EXPECT_THAT(
+        MessageOf(DecodeFetchReply(With("fetch_reply", 32, word)).status()),
+        HasSubstr(absl::StrCat("FetchReply", wrong.error)));
+    EXPECT_THAT(
+        MessageOf(
+            DecodeAttendRequest(With("attend_request", 132, word)).status()),
+        HasSubstr(absl::StrCat("AttendRequest", wrong.error)));
+  }
+}
+
+TEST(BodyLimitsTest, EncodersRefuseWrongTiersAndBits) {
+  std::vector<FetchItem> items = testing::GoldenFetchRequest();
+  items[0].tier = Tier::kT3;
+  FetchReply bits = testing::GoldenFetchReply();
+  bits.items[2].t2_bits = -4;
+  AttendRequest pages = testing::GoldenAttendRequest();
+  pages.sequences[0].pages[0].tier = Tier::kT0;
+
+  EXPECT_THAT(MessageOf(EncodeFetchRequest(items, 2).status()),
+              HasSubstr("FetchRequest: tier is 3, must be 1 or 2"));
+  EXPECT_THAT(MessageOf(EncodeFetchReply(bits).status()),
+              HasSubstr("FetchReply: T2 bits is -4 with tier 2"));
+  EXPECT_THAT(MessageOf(EncodeAttendRequest(pages).status()),
+              HasSubstr("AttendRequest: tier is 0, must be 1 or 2"));
+}
+
+TEST(BodyLimitsTest, AT2ItemHasOneChecksumForEachHeadWithRows) {
+  FetchReply reply = testing::GoldenFetchReply();
+  reply.items[2].rows = {0b1, 0b110};
+
+  EXPECT_THAT(MessageOf(EncodeFetchReply(reply).status()),
+              HasSubstr("row CRCs is 1, must be 2"));
 }
 
 TEST(BodyLimitsTest, EncodersRefuseWhatDecodersWould) {
@@ -144,10 +201,21 @@ TEST(BodyLimitsTest, TooManyItemsOrBytesAreRefused) {
 
   EXPECT_THAT(MessageOf(EncodeFetchRequest(items, 1).status()),
               HasSubstr("items is 4097, at most 4096"));
+  // The same as head parts of T2 at 8 bits, 104512 bytes each: 642 fit
+  // without the items before them.
+  FetchReply reply;
+  reply.geometry = large.geometry;
+  reply.items.assign(
+      642, {0, absl::StatusCode::kOk, Generation{1}, {1}, {0}, Tier::kT2, 8});
+
   EXPECT_THAT(MessageOf(EncodeStoreRequest(large).status()),
               HasSubstr("body bytes is "));
   large.items.resize(255);
   EXPECT_TRUE(EncodeStoreRequest(large).ok());
+  EXPECT_THAT(MessageOf(EncodeFetchReply(reply).status()),
+              HasSubstr("FetchReply: body bytes is "));
+  reply.items.resize(641);
+  EXPECT_TRUE(EncodeFetchReply(reply).ok());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "common/page/bodies.h"
+#include "common/page/page_format.h"
 #include "gtest/gtest.h"
 
 namespace farkv {
@@ -37,6 +38,12 @@ class BodyRoundTripTest : public ::testing::TestWithParam<uint64_t> {
       }
     }
     return crcs;
+  }
+  // T1 half of the time, else T2 at either width.
+  void AnyTier(Tier& tier, int& t2_bits) {
+    if (Below(2) == 0) return;
+    tier = Tier::kT2;
+    t2_bits = Below(2) == 0 ? 8 : 4;
   }
   KvGeometry Geometry() {
     KvGeometry geometry;
@@ -89,42 +96,60 @@ TEST_P(BodyRoundTripTest, StoreRequest) {
                          payload.begin(), payload.end()));
 }
 
-TEST_P(BodyRoundTripTest, FetchRequestAndReply) {
-  const KvGeometry geometry = Geometry();
-  const auto heads = static_cast<size_t>(geometry.num_kv_heads);
-  std::vector<FetchItem> asked;
-  std::vector<FetchReplyItem> answered;
-  size_t rows = 0;
+TEST_P(BodyRoundTripTest, FetchRequest) {
+  const size_t heads = 1 + Below(9);
+  std::vector<FetchItem> items;
   for (size_t i = Below(6); i > 0; --i) {
-    asked.push_back({Index(), AnyGeneration(), Bitmaps(heads)});
-    FetchReplyItem item{asked.back().page_index,
-                        absl::StatusCode::kOk,
-                        asked.back().generation,
-                        asked.back().rows,
-                        {}};
+    items.push_back({Index(), AnyGeneration(), Bitmaps(heads)});
+    AnyTier(items.back().tier, items.back().t2_bits);
+  }
+  const auto body = EncodeFetchRequest(items, static_cast<int>(heads));
+  ASSERT_TRUE(body.ok()) << body.status();
+
+  const auto decoded = DecodeFetchRequest(*body);
+
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(*EncodeFetchRequest(*decoded, static_cast<int>(heads)), *body);
+}
+
+TEST_P(BodyRoundTripTest, FetchReply) {
+  FetchReply reply;
+  reply.geometry = Geometry();
+  const auto heads = static_cast<size_t>(reply.geometry.num_kv_heads);
+  size_t row_bytes = 0;
+  for (size_t i = Below(6); i > 0; --i) {
+    FetchReplyItem item{
+        Index(), absl::StatusCode::kOk, AnyGeneration(), Bitmaps(heads), {}};
+    AnyTier(item.tier, item.t2_bits);
+    item.rows[Below(heads)] = 0;
     if (Below(3) == 0) {
       item.code = static_cast<absl::StatusCode>(1 + Below(16));
       item.rows.assign(heads, 0);
     }
     item.row_crcs = Crcs(item.rows);
-    rows += item.row_crcs.size();
-    answered.push_back(item);
+    size_t unit = reply.geometry.RowBytes();
+    if (item.tier == Tier::kT2) {
+      unit = T2HeadLayout::Of(reply.geometry, item.t2_bits).head_bytes;
+      item.row_crcs.resize(
+          heads - static_cast<size_t>(std::count(
+                      item.rows.begin(), item.rows.end(), uint64_t{0})));
+    }
+    EXPECT_EQ(item.RowsBytes(reply.geometry), item.row_crcs.size() * unit);
+    row_bytes += item.row_crcs.size() * unit;
+    reply.items.push_back(item);
   }
-  const auto request = EncodeFetchRequest(asked, geometry.num_kv_heads);
-  const auto head = EncodeFetchReply(answered, geometry.num_kv_heads);
-  ASSERT_TRUE(request.ok() && head.ok());
-  const std::vector<std::byte> body =
-      Joined(*head, Bytes(rows * geometry.RowBytes()));
+  const auto head = EncodeFetchReply(reply);
+  ASSERT_TRUE(head.ok()) << head.status();
+  const std::vector<std::byte> payload = Bytes(row_bytes);
+  const std::vector<std::byte> body = Joined(*head, payload);
 
-  const auto asked_again = DecodeFetchRequest(*request);
-  const auto answered_again = DecodeFetchReply(body, geometry.RowBytes());
+  const auto decoded = DecodeFetchReply(body);
 
-  ASSERT_TRUE(asked_again.ok()) << asked_again.status();
-  ASSERT_TRUE(answered_again.ok()) << answered_again.status();
-  EXPECT_EQ(*EncodeFetchRequest(*asked_again, geometry.num_kv_heads), *request);
-  EXPECT_EQ(*EncodeFetchReply(answered_again->message, geometry.num_kv_heads),
-            *head);
-  EXPECT_EQ(answered_again->rows.size(), rows * geometry.RowBytes());
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->message.geometry, reply.geometry);
+  EXPECT_EQ(*EncodeFetchReply(decoded->message), *head);
+  EXPECT_TRUE(std::equal(decoded->rows.begin(), decoded->rows.end(),
+                         payload.begin(), payload.end()));
 }
 
 TEST_P(BodyRoundTripTest, AttendRequest) {
@@ -144,6 +169,7 @@ TEST_P(BodyRoundTripTest, AttendRequest) {
     }
     for (size_t p = Below(5); p > 0; --p) {
       sequence.pages.push_back({Index(), AnyGeneration(), Bitmaps(heads)});
+      AnyTier(sequence.pages.back().tier, sequence.pages.back().t2_bits);
     }
     sequence.queries = Bytes(query_heads * request.geometry.VectorBytes());
     request.sequences.push_back(sequence);
