@@ -60,7 +60,7 @@ absl::StatusOr<OperationId> OperationTable::Submit(PeerId peer, Request request,
   {
     absl::MutexLock lock(&mutex_);
     request.header.request_id = IdOf(slot).value;
-    slots_[slot].type = request.header.type;
+    slots_[slot].request = request.header;
   }
   // The checksum reads the whole body: on the submitter's thread, no lock held.
   payloads_[slot].header = Encode(request.header, request.body);

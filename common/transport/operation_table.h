@@ -108,7 +108,7 @@ class OperationTable : public std::enable_shared_from_this<OperationTable> {
     bool reply_arriving = false;  // admitted, body not complete
     uint32_t generation = 1;
     PeerId peer;
-    MessageType type = MessageType::kPingRequest;
+    MessageHeader request;  // what a reply must fit
     size_t bytes = 0;
     absl::Time deadline;
     ReplyCallback callback;

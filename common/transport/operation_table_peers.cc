@@ -13,6 +13,16 @@ MessageType ReplyTypeOf(MessageType request) {
   return static_cast<MessageType>(static_cast<uint16_t>(request) + 1);
 }
 
+// A refusal may come from another epoch: that is what it then says.
+bool Fits(const MessageHeader& reply, const MessageHeader& request) {
+  const bool epoch_fits = request.epoch == Epoch() ||
+                          reply.epoch == request.epoch ||
+                          reply.code != absl::StatusCode::kOk;
+  return reply.type == ReplyTypeOf(request.type) &&
+         reply.session == request.session && reply.layer == request.layer &&
+         reply.step == request.step && epoch_fits;
+}
+
 }  // namespace
 
 OperationTable::Peer::Peer(std::string peer_name,
@@ -217,7 +227,7 @@ OperationTable::Slot* OperationTable::FindReplied(PeerId from,
   Slot* slot = FindOperation(OperationId{header.request_id});
   if (slot == nullptr || slot->peer != from || slot->completed ||
       slot->reply_arriving || slot->state != State::kPosted ||
-      header.type != ReplyTypeOf(slot->type)) {
+      !Fits(header, slot->request)) {
     return nullptr;
   }
   return slot;
@@ -282,7 +292,7 @@ void OperationTable::DeliverReply(PeerId from, Message message) {
       Complete(IndexOf(slot),
                absl::Status(
                    code, absl::StrCat("answered by peer ", FindPeer(from)->name,
-                                      " to message type ", slot->type)),
+                                      " to message type ", slot->request.type)),
                &effects);
     } else {
       Complete(IndexOf(slot), std::move(message), &effects);

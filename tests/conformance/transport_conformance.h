@@ -290,12 +290,17 @@ TYPED_TEST_P(TransportConformanceTest, AReplyToNothingIsDroppedAndCounted) {
   wrong_id.request_id += uint64_t{1} << 32;
   MessageHeader wrong_type = held.message.header;
   wrong_type.type = MessageType::kAttendReply;
+  MessageHeader wrong_session = held.message.header;
+  wrong_session.type = MessageType::kFetchReply;
+  wrong_session.session.bytes[0] ^= 1;
 
   ASSERT_TRUE(this->server_transport_->Reply(held.peer, wrong_id, {}).ok());
   ASSERT_TRUE(this->server_transport_->Reply(held.peer, wrong_type, {}).ok());
+  ASSERT_TRUE(
+      this->server_transport_->Reply(held.peer, wrong_session, {}).ok());
 
   EXPECT_TRUE(Eventually(
-      [&] { return this->client_->counters().dropped_messages == 2; }));
+      [&] { return this->client_->counters().dropped_messages == 3; }));
   EXPECT_EQ(this->results_.size(), 0u);
   this->server_.Echo(std::move(held));
   EXPECT_TRUE(this->results_.Wait(1)[0].ok());

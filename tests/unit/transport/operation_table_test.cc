@@ -143,6 +143,56 @@ TEST_F(OperationTableTest, AReplyFromAnotherPeerIsNotWanted) {
   EXPECT_TRUE(table_->Admit(peer_, reply));
 }
 
+TEST_F(OperationTableTest, AReplyOfOtherRowsThanWereAskedForIsNotWanted) {
+  Create();
+  Request request;
+  request.header.type = MessageType::kFetchRequest;
+  request.header.session = SessionId::Random();
+  request.header.layer = 3;
+  request.header.step = 7;
+  request.header.epoch = Epoch{5};
+  request.timeout = absl::Seconds(1);
+  ASSERT_TRUE(
+      table_->Submit(peer_, std::move(request), [](absl::StatusOr<Message>) {})
+          .ok());
+  const auto posted = table_->TakeQueued();
+  MessageHeader reply = DecodeHeader(*posted[0].header).value();
+  reply.type = MessageType::kFetchReply;
+
+  MessageHeader wrong = reply;
+  wrong.session = SessionId::Random();
+  EXPECT_FALSE(table_->Admit(peer_, wrong));
+  wrong = reply;
+  wrong.layer = 4;
+  EXPECT_FALSE(table_->Admit(peer_, wrong));
+  wrong = reply;
+  wrong.step = 6;
+  EXPECT_FALSE(table_->Admit(peer_, wrong));
+  wrong = reply;
+  wrong.epoch = Epoch{4};
+  EXPECT_FALSE(table_->Admit(peer_, wrong));
+
+  EXPECT_EQ(table_->counters().dropped_messages, 4u);
+  EXPECT_TRUE(table_->Admit(peer_, reply));
+}
+
+TEST_F(OperationTableTest, ARefusalMayNameAnotherEpoch) {
+  Create();
+  Request request;
+  request.header.type = MessageType::kFetchRequest;
+  request.header.epoch = Epoch{5};
+  request.timeout = absl::Seconds(1);
+  ASSERT_TRUE(
+      table_->Submit(peer_, std::move(request), [](absl::StatusOr<Message>) {})
+          .ok());
+  MessageHeader reply = DecodeHeader(*table_->TakeQueued()[0].header).value();
+  reply.type = MessageType::kFetchReply;
+  reply.epoch = Epoch{6};
+  reply.code = absl::StatusCode::kFailedPrecondition;
+
+  EXPECT_TRUE(table_->Admit(peer_, reply));
+}
+
 TEST_F(OperationTableTest, ARefusalNeverTakesTheLastPlacesOfReplies) {
   options_.max_operations_per_peer = 2;
   options_.on_request = [](Incoming) {};
