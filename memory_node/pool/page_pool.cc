@@ -1,12 +1,19 @@
 #include "memory_node/pool/page_pool.h"
 
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/page/page_format.h"
 
 namespace farkv {
+namespace {
+
+// How often one allocation makes a slab anew that others took meanwhile.
+constexpr size_t kSpareTurns = 8;
+
+}  // namespace
 
 absl::Status PagePoolOptions::Validate() const {
   if (slab_bytes == 0 || slab_bytes % kPageAlignment != 0) {
@@ -95,46 +102,56 @@ absl::StatusOr<std::vector<PageHandle>> PagePool::Allocate(
         " up to the slab's ", options_.slab_bytes, " bytes"));
   }
   const SlabClass slab_class{tenant, stride};
-  for (;;) {
+  const size_t needed = count / (options_.slab_bytes / stride) + 1;
+  SlabMemory memory;  // made in the last turn
+  for (size_t turn = 0; turn <= needed + kSpareTurns; ++turn) {
     {
       absl::MutexLock lock(&mutex_);
+      // Added and taken from in one go, or another class could close it first.
+      if (memory.size() > 0) slabs_.Add(slab_class, std::exchange(memory, {}));
       SweepLocked();
       FARKV_RETURN_IF_ERROR(CheckBounds(slab_class, count));
       if (slabs_.FreePages(slab_class) >= count) {
-        std::vector<PageHandle> pages;
-        pages.reserve(count);
-        while (pages.size() < count) pages.push_back(slabs_.Take(slab_class));
-        if (count > 0) tenant_bytes_[tenant] += count * stride;
-        taken_bytes_ += count * stride;
-        return pages;
+        return TakeLocked(slab_class, count);
       }
+      if (turn == needed + kSpareTurns) break;
     }
-    FARKV_RETURN_IF_ERROR(Grow(slab_class));
+    FARKV_ASSIGN_OR_RETURN(memory, MakeSlab(slab_class));
   }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "pool busy: ", count, " pages of ", stride, " bytes wanted; ",
+      needed + kSpareTurns, " slabs made for them went to other callers"));
 }
 
-absl::Status PagePool::Grow(const SlabClass& slab_class) {
+std::vector<PageHandle> PagePool::TakeLocked(const SlabClass& slab_class,
+                                             size_t count) {
+  std::vector<PageHandle> pages;
+  pages.reserve(count);
+  while (pages.size() < count) pages.push_back(slabs_.Take(slab_class));
+  const size_t bytes = count * slab_class.stride;
+  if (bytes > 0) tenant_bytes_[slab_class.tenant] += bytes;
+  taken_bytes_ += bytes;
+  return pages;
+}
+
+absl::StatusOr<SlabMemory> PagePool::MakeSlab(const SlabClass& slab_class) {
   SlabSet::Reservation reservation;
   {
     absl::MutexLock lock(&mutex_);
     reservation = slabs_.Reserve(slab_class);
-  }
-  // Another caller took the last room meanwhile; it may have been for us.
-  if (!reservation.reserved) {
-    absl::MutexLock lock(&mutex_);
-    if (slabs_.FreePages(slab_class) > 0) return absl::OkStatus();
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "pool full: all ", slabs_.max_slabs(), " slabs are in use"));
+    if (!reservation.reserved) {
+      // Another caller took the last room meanwhile; it may have been for us.
+      if (slabs_.FreePages(slab_class) > 0) return SlabMemory();
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "pool full: all ", slabs_.max_slabs(), " slabs are in use"));
+    }
   }
   reservation.closed.reset();  // gives its memory back first
   absl::StatusOr<SlabMemory> memory = source_(options_.slab_bytes);
+  if (memory.ok()) return memory;
   absl::MutexLock lock(&mutex_);
-  if (!memory.ok()) {
-    slabs_.Abandon();
-    return memory.status();
-  }
-  slabs_.Add(slab_class, *std::move(memory));
-  return absl::OkStatus();
+  slabs_.Abandon();
+  return memory;
 }
 
 void PagePool::NoteFreed(Slab& slab) {

@@ -92,7 +92,7 @@ class PagePool {
 
   // `count` pages of `stride` bytes, in any order, or none.
   // RESOURCE_EXHAUSTED naming bytes wanted and there: pool, watermark, quota
-  // or the machine's memory.
+  // or the machine's memory, or when others took what was made for it.
   absl::StatusOr<std::vector<PageHandle>> Allocate(const std::string& tenant,
                                                    size_t stride, size_t count);
   // RESOURCE_EXHAUSTED when `bytes` more would break the tenant's quota.
@@ -134,8 +134,13 @@ class PagePool {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteFreed(Slab& slab) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Time SweepLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Adds one slab of the class; the lock is not held.
-  absl::Status Grow(const SlabClass& slab_class) ABSL_LOCKS_EXCLUDED(mutex_);
+  // There must be that many.
+  std::vector<PageHandle> TakeLocked(const SlabClass& slab_class, size_t count)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Memory of one slab of the class, to be added; nothing when it has free
+  // pages by now. The lock is not held.
+  absl::StatusOr<SlabMemory> MakeSlab(const SlabClass& slab_class)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   const PagePoolOptions options_;
   const SlabSource source_;

@@ -201,6 +201,31 @@ TEST_F(PagePoolTest, ASlabInQuarantineIsNotClosedForAnotherStride) {
   EXPECT_TRUE(pool.Allocate("a", 2 * kStride, 1).ok());
 }
 
+TEST_F(PagePoolTest, AllocatorsThatCloseEachOthersEmptySlabsComeToAnEnd) {
+  PagePool* pool = nullptr;
+  int made = 0;
+  bool inside = false;
+  // Another tenant takes and gives back a page whenever a slab is made.
+  const auto steal = [&](size_t bytes) -> absl::StatusOr<SlabMemory> {
+    if (++made > 200) return absl::InternalError("no end of slabs");
+    if (!std::exchange(inside, true)) {
+      const auto page = pool->Allocate("b", kStride, 1);
+      if (page.ok()) pool->Release(page->front()).IgnoreError();
+      inside = false;
+    }
+    return AllocateHeapSlab(bytes);
+  };
+  PagePool stolen(Options(2), steal, clock_);
+  pool = &stolen;
+
+  const auto pages = stolen.Allocate("a", kStride, 2 * kPagesPerSlab);
+
+  EXPECT_EQ(pages.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(pages.status().ToString(), HasSubstr("went to other callers"));
+  EXPECT_LT(made, 50);
+  EXPECT_EQ(stolen.stats().used_pages, 0u);
+}
+
 TEST_F(PagePoolTest, ReservationsStopAtTheHighWatermark) {
   PagePoolOptions options = Options(2);
   options.high_watermark = 5000;
