@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "absl/strings/str_cat.h"
+
 namespace farkv {
 namespace {
 
@@ -27,9 +29,9 @@ Run MakeRun(const KvGeometry& geometry, const std::byte* block, uint64_t slots,
 RunCache::RunCache(const KvGeometry& geometry)
     : geometry_(geometry), layers_(static_cast<size_t>(geometry.num_layers)) {}
 
-std::span<const PageRuns> RunCache::Update(int layer, const PageTable& table,
-                                           const T0Lines& lines,
-                                           std::span<const ColdBlock> cold) {
+absl::StatusOr<std::span<const PageRuns>> RunCache::Update(
+    int layer, const PageTable& table, const T0Lines& lines,
+    std::span<const ColdBlock> cold) {
   Layer& cached = layers_[static_cast<size_t>(layer)];
   const auto num_pages = static_cast<size_t>(table.num_pages());
   cached.built.resize(num_pages);
@@ -40,6 +42,13 @@ std::span<const PageRuns> RunCache::Update(int layer, const PageTable& table,
     const ColdBlock* block = nullptr;
     if (next_cold != cold.end() && next_cold->page_index == page.index) {
       block = &*next_cold++;
+    }
+    const uint64_t covered = block == nullptr ? 0 : block->slots;
+    if (const uint64_t missing = page.cold() & ~covered; missing != 0) {
+      return absl::InternalError(absl::StrCat(
+          "layer ", layer, ", page ", page.index, ": the cold slots 0x",
+          absl::Hex(missing), " are in no block; cold are 0x",
+          absl::Hex(page.cold()), ", the block has 0x", absl::Hex(covered)));
     }
     BuiltPage& built = cached.built[i];
     const std::byte* cold_rows = block == nullptr ? nullptr : block->rows;
@@ -55,7 +64,7 @@ std::span<const PageRuns> RunCache::Update(int layer, const PageTable& table,
     cached.pages[i] = {
         page.index, page.layer_live(layer, geometry_.num_kv_heads), built.runs};
   }
-  return cached.pages;
+  return std::span<const PageRuns>(cached.pages);
 }
 
 void RunCache::Build(int layer, const Page& page, const T0Lines& lines,
@@ -79,10 +88,8 @@ void RunCache::Build(int layer, const Page& page, const T0Lines& lines,
       slot += length;
     } else {
       const int length = std::countr_one(cold_slots >> slot);
-      if (cold != nullptr) {
-        runs.push_back(MakeRun(geometry_, cold->rows, cold->slots, slot, length,
-                               cold->source));
-      }
+      runs.push_back(MakeRun(geometry_, cold->rows, cold->slots, slot, length,
+                             cold->source));
       slot += length;
     }
   }

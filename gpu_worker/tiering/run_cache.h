@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/layout/kv_geometry.h"
 #include "gpu_worker/tiering/page_table.h"
 #include "gpu_worker/tiering/t0_lines.h"
@@ -35,9 +36,10 @@ class RunCache {
   // The pages of `layer` as they are now. `cold` holds the blocks of every
   // page with cold slots, ascending, and is borrowed as long as the result:
   // until the next Update of the same layer or any change of `table`.
-  std::span<const PageRuns> Update(int layer, const PageTable& table,
-                                   const T0Lines& lines,
-                                   std::span<const ColdBlock> cold);
+  // INTERNAL naming page and slots when a cold slot is in no block.
+  absl::StatusOr<std::span<const PageRuns>> Update(
+      int layer, const PageTable& table, const T0Lines& lines,
+      std::span<const ColdBlock> cold);
 
  private:
   struct BuiltPage {

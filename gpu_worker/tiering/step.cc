@@ -1,5 +1,7 @@
 #include "gpu_worker/tiering/step.h"
 
+#include "common/base/status_macros.h"
+
 namespace farkv {
 
 Step::Step(const KvGeometry& geometry)
@@ -36,8 +38,9 @@ void Step::AddTargets(int layer, const StepPart& part, const T0Lines& lines,
   }
 }
 
-LayerView Step::Layer(int layer, const T0Lines& lines,
-                      std::span<const std::vector<ColdBlock>> cold) {
+absl::StatusOr<LayerView> Step::Layer(
+    int layer, const T0Lines& lines,
+    std::span<const std::vector<ColdBlock>> cold) {
   LayerBuffers& buffers = layers_[static_cast<size_t>(layer)];
   buffers.targets.clear();
   buffers.sequences.clear();
@@ -51,13 +54,14 @@ LayerView Step::Layer(int layer, const T0Lines& lines,
     view.first_row = first_row;
     view.num_rows = part.num_rows;
     view.first_position = part.first_position;
-    view.pages =
-        part.sequence->runs.Update(layer, part.sequence->table, lines, blocks);
+    FARKV_ASSIGN_OR_RETURN(
+        view.pages,
+        part.sequence->runs.Update(layer, part.sequence->table, lines, blocks));
     view.scores = part.score_deltas;
     buffers.sequences.push_back(view);
     first_row += part.num_rows;
   }
-  return {buffers.targets, buffers.sequences};
+  return LayerView{buffers.targets, buffers.sequences};
 }
 
 void Step::Commit() {

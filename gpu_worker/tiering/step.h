@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/layout/kv_geometry.h"
 #include "gpu_worker/tiering/kv_cache.h"
 #include "gpu_worker/tiering/sequence.h"
@@ -38,9 +39,9 @@ class Step {
   void AddPart(Sequence& sequence, int32_t num_rows, T0Lines& lines);
 
   // Views of `layer`; `cold[i]` holds the cold blocks of part i (empty when
-  // nothing of the whole step is cold).
-  LayerView Layer(int layer, const T0Lines& lines,
-                  std::span<const std::vector<ColdBlock>> cold);
+  // nothing of the whole step is cold). Errors as RunCache::Update.
+  absl::StatusOr<LayerView> Layer(int layer, const T0Lines& lines,
+                                  std::span<const std::vector<ColdBlock>> cold);
 
   // Adds the scores; ends the step.
   void Commit();

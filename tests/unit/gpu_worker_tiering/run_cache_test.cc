@@ -5,13 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/random.h"
 #include "common/base/thread_pool.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "harness.h"
 
 namespace farkv {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr int kTokens = 5 * kPageTokens + 23;
 
@@ -97,7 +101,9 @@ class RunCacheTest : public testing::TestWithParam<int> {
 
   void ExpectRunsCoverEverySlotOnce(int layer) {
     const auto cold = MakeCold(layer);
-    const auto pages = cache_.Update(layer, table_, lines_, cold);
+    const auto updated = cache_.Update(layer, table_, lines_, cold);
+    ASSERT_TRUE(updated.ok()) << updated.status();
+    const auto pages = *updated;
     ASSERT_EQ(pages.size(), static_cast<size_t>(table_.num_pages()));
     for (size_t i = 0; i < pages.size(); ++i) {
       const Page& page = table_.page(static_cast<int>(i));
@@ -171,6 +177,28 @@ TEST_P(RunCacheTest, ARowThatIsAddedAndTakenAwayLeavesNoRun) {
   Fill(kPageTokens, kPageTokens + 1);
   ExpectRunsCoverEverySlotOnce(0);
   lines_.Free(taken);
+}
+
+TEST_P(RunCacheTest, AColdSlotWithoutARowIsAnErrorThatNamesIt) {
+  const int g = GetParam();
+  table_.Append(2 * kPageTokens, lines_);
+  Fill(0, 2 * kPageTokens);
+  table_.Drop(table_.page(1), 0, lines_);
+  std::vector<ColdBlock> cold = MakeCold(2);
+  ASSERT_EQ(cold.size(), 1u);
+  cold[0].slots &= ~SlotMask(g - 1, 1);
+
+  const absl::Status none = cache_.Update(2, table_, lines_, {}).status();
+  const absl::Status short_of_one =
+      cache_.Update(2, table_, lines_, cold).status();
+
+  EXPECT_EQ(none.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(short_of_one.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(none.message()), HasSubstr("layer 2, page 1"));
+  EXPECT_THAT(std::string(short_of_one.message()),
+              HasSubstr(absl::StrCat("0x", absl::Hex(SlotMask(g - 1, 1)),
+                                     " are in no block")));
+  ExpectRunsCoverEverySlotOnce(2);
 }
 
 TEST_P(RunCacheTest, TheTableReturnsEverySet) {
