@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "common/base/parse.h"
 #include "common/base/status_macros.h"
+#include "common/telemetry/log.h"
 #include "gpu_worker/tiering/admission.h"
 #include "gpu_worker/tiering/kv_cache_impl.h"
 #include "gpu_worker/tiering/node_access.h"
@@ -122,8 +123,8 @@ void KvCache::Impl::DropUnusedReads() {
 }
 
 absl::Status KvCache::Impl::Begin(std::span<const StepRows> rows, Stream& on) {
-  FARKV_RETURN_IF_ERROR(CheckRows(rows));
   failed.clear();
+  FARKV_RETURN_IF_ERROR(CheckRows(rows));
   int64_t needed = 0;
   for (const StepRows& row : rows) {
     needed += Find(row.sequence)->table.SetsFor(row.num_rows);
@@ -180,15 +181,23 @@ absl::Status KvCache::Impl::Commit() {
   step.Commit();
   if (remote == nullptr) return absl::OkStatus();
   remote->Poll(sequences, lines);
-  absl::Status status;
   for (StepPart& part : step.parts()) {
     Sequence& sequence = *part.sequence;
     Seal(sequence, part.first_position);
     remote->Advance(sequence, lines);
-    status.Update(PlanIfDue(sequence, part.first_position, lines));
+    NotePlan(sequence, PlanIfDue(sequence, part.first_position, lines));
     StartPromotions(sequence, lines, options, *reads);
   }
-  return status;
+  return absl::OkStatus();
+}
+
+// The step is committed by then: without a plan the tiers stay as they are.
+void KvCache::Impl::NotePlan(const Sequence& sequence,
+                             const absl::Status& plan) {
+  if (plan.ok() || plan_failure_logged) return;
+  plan_failure_logged = true;
+  spdlog::error("sequence {}: no placement plan (logged once): {}",
+                sequence.spec.request_id, std::string(plan.message()));
 }
 
 void KvCache::Impl::Discard() {

@@ -39,6 +39,7 @@ struct KvCache::Impl {
   void DropUnusedReads();
   absl::StatusOr<LayerView> PrepareLayer(int layer);
   absl::Status Commit();
+  void NotePlan(const Sequence& sequence, const absl::Status& plan);
   void Discard();
   void Close(SequenceId id);
   void Park(SequenceId id);
@@ -51,6 +52,7 @@ struct KvCache::Impl {
   Stream* stream = nullptr;  // of the step
   uint64_t last_sequence_id = 0;
   std::vector<SequenceId> failed;
+  bool plan_failure_logged = false;
   SequenceMap sequences;
   // Both null without memory nodes. Fetches that are under way count in reads
   // until remote has ended them, so it goes first.
