@@ -104,7 +104,10 @@ absl::StatusOr<SessionGrant> Directory::Open(const OpenSessionCall& call) {
                         ErrorReason::kGeometryMismatch);
     }
     session->worker_id = call.worker_id;
-    return Grant(*session, call.lease);
+    SessionGrant grant = Grant(*session, call.lease);
+    grant.resumed = true;
+    grant.last_sequence_number = session->replies.last();
+    return grant;
   }
   if (draining_) {
     return WithReason(

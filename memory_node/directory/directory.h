@@ -60,8 +60,8 @@ class Directory {
   // Control plane (directory.cc, directory_plan.cc).
 
   // Fills what the directory knows of the grant; the service adds addresses.
-  // A running session of the same id, tenant and geometry is returned with a
-  // renewed lease and a new token.
+  // A running session of the same id, tenant and geometry is returned as
+  // resumed, with a renewed lease, a new token and its last plan's number.
   absl::StatusOr<SessionGrant> Open(const OpenSessionCall& call);
   // FAILED_PRECONDITION for another epoch; else one result per session.
   absl::StatusOr<RenewResult> Renew(Epoch epoch,

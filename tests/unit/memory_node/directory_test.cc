@@ -125,6 +125,20 @@ TEST_F(DirectoryTest, TheMapSocketAsksForTheSessionsOwnToken) {
   EXPECT_FALSE(directory_.CheckToken(TestSession(1), one.token).ok());
 }
 
+TEST_F(DirectoryTest, ASessionOpenedAgainSaysHowFarItsPlansGot) {
+  const SessionGrant first = Open();
+  EXPECT_FALSE(first.resumed);
+  EXPECT_EQ(first.last_sequence_number, 0u);
+  directory_.Apply(Plan(3, {{0, 0}})).value();
+
+  const SessionGrant again = Open();
+
+  EXPECT_TRUE(again.resumed);
+  EXPECT_EQ(again.last_sequence_number, 3u);
+  ASSERT_TRUE(directory_.Close(TestSession(1), Epoch{77}).ok());
+  EXPECT_FALSE(Open().resumed);
+}
+
 TEST_F(DirectoryTest, ARenewalMovesTheEndOfALease) {
   Open();
   clock_.Advance(absl::Seconds(4));
