@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/page/bodies.h"
 #include "common/page/page_format.h"
 #include "common/rpc/error_reason.h"
 #include "memory_node/directory/handshake.h"
@@ -24,6 +25,19 @@ absl::Status CheckNames(const OpenSessionCall& call) {
       absl::InvalidArgumentError(absl::StrCat(
           "tenant and worker id have ", call.tenant.size(), " and ",
           call.worker_id.size(), " bytes, at most ", kMaxNameBytes)),
+      ErrorReason::kInvalidField);
+}
+
+// A page has to lie in one slab and to travel in one message.
+absl::Status CheckPageSize(const KvGeometry& geometry, size_t slab_bytes) {
+  const size_t stride = PageLayout::T1(geometry).stride;
+  const size_t most = std::min<size_t>(slab_bytes, kMaxMessageBytes);
+  if (stride <= most) return absl::OkStatus();
+  return WithReason(
+      absl::InvalidArgumentError(absl::StrCat(
+          "a page of ", geometry.ToString(), " takes ", stride,
+          " bytes; a slab of this node has ", slab_bytes, ", a message ",
+          kMaxMessageBytes)),
       ErrorReason::kInvalidField);
 }
 
@@ -89,6 +103,7 @@ absl::StatusOr<SessionGrant> Directory::Open(const OpenSessionCall& call) {
   if (absl::Status valid = call.geometry.Validate(); !valid.ok()) {
     return WithReason(valid, ErrorReason::kInvalidField);
   }
+  FARKV_RETURN_IF_ERROR(CheckPageSize(call.geometry, pool_.slab_bytes()));
   absl::MutexLock lock(&mutex_);
   ExpireSessions();
   if (Session* session = Find(call.session); session != nullptr) {

@@ -118,6 +118,8 @@ class PagePool {
   absl::StatusOr<SharedSlab> Share(const std::string& tenant,
                                    uint32_t slab_id) const;
 
+  // Largest stride of a page.
+  size_t slab_bytes() const { return options_.slab_bytes; }
   PagePoolStats stats() const;
   // Above the high watermark.
   bool pressure() const;

@@ -139,6 +139,37 @@ TEST_F(DirectoryTest, ASessionOpenedAgainSaysHowFarItsPlansGot) {
   EXPECT_FALSE(Open().resumed);
 }
 
+TEST_F(DirectoryTest, AGeometryWhosePageFitsNoSlabIsRefusedNamingBoth) {
+  OpenSessionCall call = OpenCall();
+  call.geometry.head_dim = 512;
+  call.geometry.num_kv_heads = 8;
+
+  const absl::Status status = directory_.Open(call).status();
+
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kInvalidField);
+  EXPECT_THAT(status.ToString(),
+              HasSubstr(absl::StrCat(PageLayout::T1(call.geometry).stride)));
+  EXPECT_THAT(status.ToString(),
+              HasSubstr(absl::StrCat(PoolOptions().slab_bytes)));
+}
+
+TEST_F(DirectoryTest, AGeometryWhosePageFitsNoMessageIsRefused) {
+  PagePoolOptions options;
+  options.slab_bytes = size_t{128} << 20;
+  options.capacity_bytes = options.slab_bytes;
+  PagePool pool(options, AllocateHeapSlab, clock_);  // makes no slab yet
+  Directory directory(Options(), pool, clock_);
+  OpenSessionCall call = OpenCall();
+  call.geometry = {.num_layers = 1,
+                   .num_kv_heads = 256,
+                   .head_dim = 512,
+                   .dtype = DType::kF32};
+
+  EXPECT_THAT(directory.Open(call).status().ToString(), HasSubstr("67108864"));
+  call.geometry.num_kv_heads = 255;
+  EXPECT_TRUE(directory.Open(call).ok());
+}
+
 TEST_F(DirectoryTest, ARenewalMovesTheEndOfALease) {
   Open();
   clock_.Advance(absl::Seconds(4));
