@@ -33,12 +33,11 @@ absl::Status CheckPageSize(const KvGeometry& geometry, size_t slab_bytes) {
   const size_t stride = PageLayout::T1(geometry).stride;
   const size_t most = std::min<size_t>(slab_bytes, kMaxMessageBytes);
   if (stride <= most) return absl::OkStatus();
-  return WithReason(
-      absl::InvalidArgumentError(absl::StrCat(
-          "a page of ", geometry.ToString(), " takes ", stride,
-          " bytes; a slab of this node has ", slab_bytes, ", a message ",
-          kMaxMessageBytes)),
-      ErrorReason::kInvalidField);
+  return WithReason(absl::InvalidArgumentError(absl::StrCat(
+                        "a page of ", geometry.ToString(), " takes ", stride,
+                        " bytes; a slab of this node has ", slab_bytes,
+                        ", a message ", kMaxMessageBytes)),
+                    ErrorReason::kInvalidField);
 }
 
 }  // namespace
@@ -75,22 +74,27 @@ absl::Status Directory::Unknown(const SessionId& id) const {
       ErrorReason::kNotFound);
 }
 
-void Directory::SetLease(Session& session, absl::Duration lease) {
+absl::Duration Directory::SetLease(Session& session, absl::Duration lease) {
+  const absl::Duration granted = std::min(lease, options_.max_lease);
+  const absl::Time end = clock_.Now() + granted;
+  // A mapped reader may count on the longer lease it was given before.
+  if (end < session.lease_end) return granted;
   lease_ends_.erase({session.lease_end, session.id});
-  session.lease = std::min(lease, options_.max_lease);
-  session.lease_end = clock_.Now() + session.lease;
+  session.lease = granted;
+  session.lease_end = end;
   lease_ends_.insert({session.lease_end, session.id});
+  return granted;
 }
 
 SessionGrant Directory::Grant(Session& session, absl::Duration lease) {
-  SetLease(session, lease);
+  const absl::Duration granted = SetLease(session, lease);
   tokens_.erase(session.token);
   session.token = SessionId::Random().ToBytes();
   tokens_[session.token].owner = {session.tenant, session.worker_id};
   SessionGrant grant;
   grant.handshake = options_.handshake;
   grant.epoch = options_.epoch;
-  grant.lease = session.lease;
+  grant.lease = granted;
   grant.token = session.token;
   grant.page_stride = session.stride;
   return grant;
@@ -167,8 +171,7 @@ absl::StatusOr<RenewResult> Directory::Renew(
     LeaseRenewal& renewal = result.renewals.emplace_back();
     renewal.session = id;
     if (Session* session = Find(id); session != nullptr) {
-      SetLease(*session, lease);
-      renewal.lease = session->lease;
+      renewal.lease = SetLease(*session, lease);
     } else {
       renewal.status = Unknown(id);
     }

@@ -145,7 +145,8 @@ class Directory {
 
   SessionGrant Grant(Session& session, absl::Duration lease)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SetLease(Session& session, absl::Duration lease)
+  // Returns the lease given. The end of a lease never moves backwards.
+  absl::Duration SetLease(Session& session, absl::Duration lease)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ExpireSessions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -35,8 +35,8 @@ struct Session {
   KvGeometry geometry;
   size_t stride = 0;
   absl::Time opened;
-  absl::Duration lease;
-  absl::Time lease_end;
+  absl::Duration lease;  // the one that ends at `lease_end`
+  absl::Time lease_end = absl::InfinitePast();
   std::string token;
   ReplyLog replies;
   bool plan_running = false;  // one ApplyTierPlan at a time

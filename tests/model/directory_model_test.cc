@@ -42,7 +42,7 @@ struct ModelPage {
 struct ModelSession {
   uint64_t life = 0;
   absl::Duration lease;
-  absl::Time lease_end;
+  absl::Time lease_end = absl::InfinitePast();
   uint64_t last_number = 0;
   std::map<PageName, ModelPage> pages;
   std::map<uint64_t, size_t> replies;  // number -> reserved pages
@@ -182,8 +182,7 @@ class DirectoryModel {
     ASSERT_EQ(grant->lease, lease);
     ModelSession& session = sessions_[number];
     if (session.life == 0) session.life = next_life_++;
-    session.lease = lease;
-    session.lease_end = clock_.Now() + lease;
+    Extend(session, lease);
   }
 
   void Renew() {
@@ -196,8 +195,14 @@ class DirectoryModel {
     ModelSession* session = Find(number);
     ASSERT_EQ(result->renewals[0].status.ok(), session != nullptr);
     if (session == nullptr) return;
-    session->lease = std::min(lease, absl::Seconds(3));
-    session->lease_end = clock_.Now() + session->lease;
+    Extend(*session, std::min(lease, absl::Seconds(3)));
+  }
+
+  // The end of a lease only moves forward.
+  void Extend(ModelSession& session, absl::Duration lease) {
+    if (clock_.Now() + lease < session.lease_end) return;
+    session.lease = lease;
+    session.lease_end = clock_.Now() + lease;
   }
 
   void Close() {

@@ -1,6 +1,7 @@
 // Sessions, leases, tokens.
 #include "memory_node/directory/directory.h"
 
+#include "absl/strings/str_cat.h"
 #include "tests/unit/memory_node/directory_fixture.h"
 
 namespace farkv {
@@ -168,6 +169,20 @@ TEST_F(DirectoryTest, AGeometryWhosePageFitsNoMessageIsRefused) {
   EXPECT_THAT(directory.Open(call).status().ToString(), HasSubstr("67108864"));
   call.geometry.num_kv_heads = 255;
   EXPECT_TRUE(directory.Open(call).ok());
+}
+
+TEST_F(DirectoryTest, AShorterRenewalDoesNotMoveTheEndOfALeaseBackwards) {
+  Open();  // for 5 s
+  const auto renewed =
+      directory_.Renew(Epoch{77}, std::vector{TestSession(1)}, absl::Seconds(1))
+          .value();
+  EXPECT_EQ(renewed.renewals[0].lease, absl::Seconds(1));
+
+  clock_.Advance(absl::Seconds(4));
+  EXPECT_TRUE(directory_.CheckCaller(Caller()).ok());
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(ReasonOf(directory_.CheckCaller(Caller()).status()),
+            ErrorReason::kLeaseExpired);
 }
 
 TEST_F(DirectoryTest, ARenewalMovesTheEndOfALease) {
