@@ -67,10 +67,11 @@ class CraftedClient {
     spoil(header);
     posted[0].header = &header;
     sender.Post(posted[0]);
-    const bool closed = ProgressUntil(*worker, [&] {
-      sender.DeliverFinished();
-      return !table->CheckOpen(peer).ok();
-    });
+    const bool closed = ProgressUntil(
+        *worker, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread) {
+          sender.DeliverFinished();
+          return !table->CheckOpen(peer).ok();
+        });
     table->FailAllPeers(absl::UnavailableError("done"));
     for (PeerId closing : table->TakeClosing()) endpoints->Close(closing);
     ProgressUntil(*worker, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread) {
