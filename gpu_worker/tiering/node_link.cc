@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string_view>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/status_macros.h"
@@ -19,6 +21,12 @@ absl::Status Mismatch(const std::string& address, const char* what,
   return absl::FailedPreconditionError(
       absl::StrCat("memory node ", address, ": ", what, " is ", theirs,
                    ", the worker's is ", ours));
+}
+
+// The name comes from the node and must not lead out of the map directory.
+bool IsPlainName(const std::string& name) {
+  return name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
 }
 
 }  // namespace
@@ -55,11 +63,13 @@ absl::StatusOr<std::unique_ptr<NodeLink>> NodeLink::Connect(
 
 NodeLink::~NodeLink() { Stop(); }
 
+void NodeLink::BeginStop() {
+  absl::MutexLock lock(&mutex_);
+  stop_ = true;
+}
+
 void NodeLink::Stop() {
-  {
-    absl::MutexLock lock(&mutex_);
-    stop_ = true;
-  }
+  BeginStop();
   if (thread_.joinable()) thread_.join();
   // The heartbeats end last: they tell the closes above of a frozen node.
   {
@@ -134,6 +144,12 @@ absl::Status NodeLink::ChooseMap(const SessionGrant& grant) {
       tiering.cold == ColdMode::kMap ||
       (tiering.cold == ColdMode::kAuto && !tiering.map_dir.empty());
   if (!wanted) return absl::OkStatus();
+  if (!IsPlainName(grant.map_socket)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("memory node ", options_.address, " (", grant.node_id,
+                     "): map socket '", absl::CHexEscape(grant.map_socket),
+                     "' is no plain file name"));
+  }
   const std::string path = absl::StrCat(tiering.map_dir, "/", grant.map_socket);
   const bool found =
       !grant.map_socket.empty() && access(path.c_str(), F_OK) == 0;

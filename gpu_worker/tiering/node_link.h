@@ -54,8 +54,11 @@ class NodeLink {
   // Stop() must have run.
   ~NodeLink();
 
-  // Runs the commands that wait (closes reach the node), ends the thread and
-  // every operation; their callbacks have been queued when it returns.
+  // From here on what waits to be opened or reserved is answered CANCELLED.
+  // Does not wait, so that several links can stop at once.
+  void BeginStop();
+  // Closes every session, ends the threads and every operation; their
+  // callbacks have been queued when it returns.
   void Stop();
 
   int index() const { return options_.index; }
@@ -115,10 +118,16 @@ class NodeLink {
   void Main();
   bool NextCommand(absl::Duration timeout, Command& command);
   void Run(Command command);
+  void Cancel(Command command);
   void RunOpen(const OpenCommand& command);
   void RunReserve(ReserveCommand command);
+  absl::StatusOr<TierPlanResult> Apply(RemoteSession& session,
+                                       const TierPlanCall& call);
+  absl::Status CheckPlaces(std::span<const PageName> asked,
+                           std::span<const PagePlacement> placements) const;
   absl::Status MapPages(PagesReserved& reserved);
   void RunClose(const CloseCommand& command);
+  void CloseAll();
   void RunTimers();
   void RenewLeases();
   void RenewBatch(std::span<const std::shared_ptr<RemoteSession>> batch);

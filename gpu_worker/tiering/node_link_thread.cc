@@ -30,11 +30,16 @@ void NodeLink::Main() {
       absl::MutexLock lock(&mutex_);
       if (!stop_) continue;
     }
-    return RunClose({own_session_});
+    return CloseAll();
   }
 }
 
-// On stop, what is queued still runs: closes must reach the node.
+// On stop. The own session, under which the link is connected, goes last.
+void NodeLink::CloseAll() {
+  while (!sessions_.empty()) RunClose({sessions_.back().session});
+  RunClose({own_session_});
+}
+
 bool NodeLink::NextCommand(absl::Duration timeout, Command& command) {
   absl::MutexLock lock(&mutex_);
   auto woken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -50,7 +55,14 @@ bool NodeLink::NextCommand(absl::Duration timeout, Command& command) {
 }
 
 void NodeLink::Run(Command command) {
-  if (auto* open = std::get_if<OpenCommand>(&command)) {
+  bool stopping = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping = stop_;
+  }
+  if (stopping && !std::holds_alternative<CloseCommand>(command)) {
+    Cancel(std::move(command));
+  } else if (auto* open = std::get_if<OpenCommand>(&command)) {
     RunOpen(*open);
   } else if (auto* reserve = std::get_if<ReserveCommand>(&command)) {
     RunReserve(std::move(*reserve));
@@ -62,6 +74,17 @@ void NodeLink::Run(Command command) {
     running_ = false;
   }
   options_.inbox->Push(CommandDone{});
+}
+
+void NodeLink::Cancel(Command command) {
+  const absl::Status why = absl::CancelledError(absl::StrCat(
+      "the link to memory node ", options_.address, " is stopping"));
+  if (auto* open = std::get_if<OpenCommand>(&command)) {
+    options_.inbox->Push(SessionReady{open->sequence, options_.index, why});
+  } else if (auto* reserve = std::get_if<ReserveCommand>(&command)) {
+    options_.inbox->Push(PagesReserved{
+        reserve->sequence, options_.index, std::move(reserve->pages), why, {}});
+  }
 }
 
 void NodeLink::RunOpen(const OpenCommand& command) {
@@ -80,41 +103,78 @@ void NodeLink::RunOpen(const OpenCommand& command) {
   options_.inbox->Push(std::move(ready));
 }
 
+// After an answer that never came the same call is repeated: the node then
+// gives the reply it has kept (or ABORTED while the first still runs). A
+// refusal that states a reason is an answer.
+absl::StatusOr<TierPlanResult> NodeLink::Apply(RemoteSession& session,
+                                               const TierPlanCall& call) {
+  if (!healthy()) {
+    return absl::UnavailableError(
+        absl::StrCat("memory node ", options_.address, " is lost"));
+  }
+  absl::StatusOr<TierPlanResult> result =
+      control_.apply_tier_plan(call, CallTimeout());
+  const bool ambiguous = (absl::IsUnavailable(result.status()) ||
+                          absl::IsDeadlineExceeded(result.status()) ||
+                          absl::IsAborted(result.status())) &&
+                         ReasonOf(result.status()) == ErrorReason::kUnspecified;
+  if (ambiguous) {
+    session.unanswered = call;
+  } else {
+    session.unanswered.reset();
+    ++session.next_number;
+  }
+  return result;
+}
+
 void NodeLink::RunReserve(ReserveCommand command) {
+  RemoteSession& session = *command.session;
+  TierPlanCall call;
+  if (session.unanswered.has_value()) {
+    call = *session.unanswered;
+  } else {
+    call.session = session.id;
+    call.epoch = epoch();
+    call.sequence_number = session.next_number;
+    call.reserve = std::move(command.pages);
+  }
   PagesReserved reserved{command.sequence,
                          options_.index,
-                         command.pages,
+                         call.reserve,
                          std::vector<PagePlacement>(),
                          {}};
-  TierPlanCall call;
-  call.session = command.session->id;
-  call.epoch = epoch();
-  call.sequence_number = command.session->next_number;
-  call.reserve = std::move(command.pages);
-  absl::StatusOr<TierPlanResult> result =
-      healthy() ? control_.apply_tier_plan(call, CallTimeout())
-                : absl::UnavailableError(absl::StrCat(
-                      "memory node ", options_.address, " is lost"));
-  // An answer that never came leaves the number to the repetition, which names
-  // the same pages: the node then gives the reply it has kept.
-  // A refusal that states a reason is an answer.
-  const bool ambiguous = (absl::IsUnavailable(result.status()) ||
-                          absl::IsDeadlineExceeded(result.status())) &&
-                         ReasonOf(result.status()) == ErrorReason::kUnspecified;
-  if (!ambiguous) ++command.session->next_number;
+  absl::StatusOr<TierPlanResult> result = Apply(session, call);
   if (!result.ok()) {
     reserved.placements = result.status();
-  } else if (result->reserved.size() != reserved.asked.size()) {
-    reserved.placements = absl::InternalError(absl::StrCat(
-        "memory node ", options_.address, " answered ", result->reserved.size(),
-        " places for ", reserved.asked.size(), " pages"));
+  } else if (absl::Status s = CheckPlaces(reserved.asked, result->reserved);
+             !s.ok()) {
+    reserved.placements = s;
   } else {
     reserved.placements = std::move(result->reserved);
-    if (absl::Status s = MapPages(reserved); !s.ok()) {
-      reserved.placements = s;
+    if (absl::Status mapped = MapPages(reserved); !mapped.ok()) {
+      reserved.placements = mapped;
     }
   }
   options_.inbox->Push(std::move(reserved));
+}
+
+absl::Status NodeLink::CheckPlaces(
+    std::span<const PageName> asked,
+    std::span<const PagePlacement> placements) const {
+  if (placements.size() != asked.size()) {
+    return absl::InternalError(absl::StrCat(
+        "memory node ", options_.address, " answered ", placements.size(),
+        " places for ", asked.size(), " pages"));
+  }
+  for (size_t i = 0; i < asked.size(); ++i) {
+    const PageName& placed = placements[i].page;
+    if (placed == asked[i]) continue;
+    return absl::InternalError(absl::StrCat(
+        "memory node ", options_.address, " answered a place of layer ",
+        placed.layer, ", page ", placed.page_index, ", asked was layer ",
+        asked[i].layer, ", page ", asked[i].page_index));
+  }
+  return absl::OkStatus();
 }
 
 // With --cold=auto a page that cannot be mapped is fetched instead.

@@ -66,6 +66,7 @@ absl::StatusOr<std::unique_ptr<RemoteTier>> RemoteTier::Create(
 // callbacks, which still refer to the links; then all may go.
 RemoteTier::~RemoteTier() {
   stores_.WaitForCopies();
+  for (auto& link : links_) link->BeginStop();
   for (auto& link : links_) link->Stop();
   auto barrier = std::make_shared<absl::Barrier>(kExecutorThreads + 1);
   for (int i = 0; i < kExecutorThreads; ++i) {
@@ -135,6 +136,9 @@ absl::Status RemoteTier::RecordPlaces(Sequence& sequence,
     const PageName& name = event.asked[i];
     RemotePage& page =
         sequence.remote.pages[static_cast<size_t>(name.page_index)];
+    // A late answer may be for a page that another node has by now; what this
+    // one holds of it goes back with the session.
+    if (page.node >= 0 && page.node != event.node) continue;
     page.node = event.node;
     page.places.resize(static_cast<size_t>(geometry_.num_layers));
     PagePlace& place = page.places[static_cast<size_t>(name.layer)];

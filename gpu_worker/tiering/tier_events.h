@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -32,7 +33,11 @@ struct RemoteSession {
   std::atomic<int64_t> fence_ns{0};
   // The node has given the session up, or has been restarted.
   std::atomic<bool> lost{false};
-  uint64_t next_number = 1;  // of mutating calls; the link's thread only
+  // The link's thread only: the number of the next mutating call, and the one
+  // that was sent under it without an answer. Under a number the node knows
+  // one plan, so that call is repeated before any other.
+  uint64_t next_number = 1;
+  std::optional<TierPlanCall> unanswered;
 
   bool Usable(absl::Time now) const {
     return !lost.load(std::memory_order_acquire) &&

@@ -1,0 +1,208 @@
+// What a link to a node does when the node's answers are lost or wrong, and
+// when it stops.
+#include "gpu_worker/tiering/node_link.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "common/async/thread_executor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "harness.h"
+#include "test_node.h"
+
+namespace farkv {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr absl::Duration kLong = absl::Seconds(20);
+
+class NodeLinkTest : public ::testing::Test {
+ protected:
+  ~NodeLinkTest() override {
+    if (link_ != nullptr) link_->Stop();
+  }
+
+  // `edit` puts itself between the link and the node's control plane.
+  absl::Status Connect(const std::function<void(ControlCalls&)>& edit) {
+    NodeLinkOptions options;
+    options.address = "0";
+    options.tiering = tiering_;
+    options.geometry = geometry_;
+    options.executor = &executor_;
+    options.inbox = &inbox_;
+    NodeAccess access = AccessTo(network_, {&node_});
+    access.control =
+        [this, edit](const std::string&) -> absl::StatusOr<ControlCalls> {
+      ControlCalls calls = node_.Control();
+      edit(calls);
+      return calls;
+    };
+    absl::StatusOr<std::unique_ptr<NodeLink>> link =
+        NodeLink::Connect(std::move(options), access);
+    if (link.ok()) link_ = *std::move(link);
+    return link.status();
+  }
+
+  // The next event of kind T; others before it are dropped.
+  template <typename T>
+  T Next() {
+    for (;;) {
+      while (!events_.empty()) {
+        TierEvent event = std::move(events_.front());
+        events_.erase(events_.begin());
+        if (T* wanted = std::get_if<T>(&event)) return std::move(*wanted);
+      }
+      if (!inbox_.Wait(kLong)) {
+        ADD_FAILURE() << "no event came";
+        return T();
+      }
+      events_ = inbox_.TakeAll();
+    }
+  }
+
+  std::shared_ptr<RemoteSession> OpenSession() {
+    link_->OpenSession(SequenceId{1}, SessionId::Random());
+    return Next<SessionReady>().session.value();
+  }
+
+  const KvGeometry geometry_ = TestGeometry();
+  TieringOptions tiering_;
+  LoopbackNetwork network_{LoopbackNetwork::Drive::kThread};
+  TestNode node_{network_, geometry_, "node"};
+  Inbox inbox_;
+  std::vector<TierEvent> events_;
+  ThreadExecutor executor_{1};
+  std::unique_ptr<NodeLink> link_;
+};
+
+// Under a number the node keeps one plan: another one would get its answer.
+TEST_F(NodeLinkTest, APlanWithoutAnAnswerIsRepeatedAsItWas) {
+  std::vector<TierPlanCall> calls;  // the link's thread, read when it is idle
+  ASSERT_TRUE(
+      Connect([&calls](ControlCalls& control) {
+        auto apply = control.apply_tier_plan;
+        control.apply_tier_plan =
+            [&calls, apply](
+                const TierPlanCall& call,
+                absl::Duration timeout) -> absl::StatusOr<TierPlanResult> {
+          calls.push_back(call);
+          absl::StatusOr<TierPlanResult> result = apply(call, timeout);
+          if (calls.size() == 1) {
+            return absl::DeadlineExceededError("the answer is lost");
+          }
+          return result;
+        };
+      }).ok());
+  const auto session = OpenSession();
+  const std::vector<PageName> first = {{0, 0}, {1, 0}, {2, 0}};
+  const std::vector<PageName> second = {{0, 1}, {1, 1}, {2, 1}};
+
+  link_->Reserve(SequenceId{1}, session, first);
+  EXPECT_EQ(Next<PagesReserved>().placements.status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  link_->Reserve(SequenceId{1}, session, second);
+  const PagesReserved repeated = Next<PagesReserved>();
+  link_->Reserve(SequenceId{1}, session, second);
+  const PagesReserved other = Next<PagesReserved>();
+
+  ASSERT_THAT(calls, SizeIs(3));
+  EXPECT_EQ(calls[1].sequence_number, calls[0].sequence_number);
+  EXPECT_EQ(calls[1].reserve, first);
+  EXPECT_EQ(repeated.asked, first);
+  EXPECT_TRUE(repeated.placements.ok());
+  EXPECT_EQ(calls[2].sequence_number, calls[0].sequence_number + 1);
+  EXPECT_EQ(other.asked, second);
+  EXPECT_TRUE(other.placements.ok());
+}
+
+TEST_F(NodeLinkTest, PlacesOfOtherPagesThanAskedAreRefused) {
+  ASSERT_TRUE(Connect([](ControlCalls& control) {
+                auto apply = control.apply_tier_plan;
+                control.apply_tier_plan = [apply](const TierPlanCall& call,
+                                                  absl::Duration timeout) {
+                  auto result = apply(call, timeout);
+                  result->reserved[1].page = {2, 9};
+                  return result;
+                };
+              }).ok());
+
+  link_->Reserve(SequenceId{1}, OpenSession(), {{0, 0}, {1, 0}, {2, 0}});
+
+  const absl::Status status = Next<PagesReserved>().placements.status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("a place of layer 2, page 9, asked was layer 1, "
+                        "page 0"));
+}
+
+TEST_F(NodeLinkTest, StopRunsNoOpenThatWaitsAndClosesEverySession) {
+  absl::Notification entered, go_on;
+  std::vector<SessionId> closed;
+  std::vector<SessionId> opened;  // the first is the link's own
+  ASSERT_TRUE(Connect([&](ControlCalls& control) {
+                control.open_session = [&, open = control.open_session](
+                                           const OpenSessionCall& call,
+                                           absl::Duration timeout) {
+                  opened.push_back(call.session);
+                  if (opened.size() == 2) {
+                    entered.Notify();
+                    go_on.WaitForNotification();
+                  }
+                  return open(call, timeout);
+                };
+                control.close_session = [&, close = control.close_session](
+                                            SessionId session, Epoch epoch,
+                                            uint64_t number,
+                                            absl::Duration timeout) {
+                  closed.push_back(session);
+                  return close(session, epoch, number, timeout);
+                };
+              }).ok());
+  const SessionId running = SessionId::Random();
+  link_->OpenSession(SequenceId{1}, running);
+  entered.WaitForNotification();
+  link_->OpenSession(SequenceId{2}, SessionId::Random());
+  link_->Reserve(SequenceId{3}, std::make_shared<RemoteSession>(), {{0, 0}});
+  link_->BeginStop();
+  go_on.Notify();
+  link_->Stop();
+
+  EXPECT_TRUE(Next<SessionReady>().session.ok());
+  const SessionReady waited = Next<SessionReady>();
+  EXPECT_EQ(waited.sequence, SequenceId{2});
+  EXPECT_EQ(waited.session.status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(Next<PagesReserved>().placements.status().code(),
+            absl::StatusCode::kCancelled);
+  ASSERT_THAT(opened, SizeIs(2));
+  EXPECT_EQ(opened[1], running);
+  EXPECT_THAT(closed, ElementsAre(running, opened[0]));
+}
+
+TEST_F(NodeLinkTest, AMapSocketThatIsNoPlainNameIsRefused) {
+  tiering_.map_dir = "/nowhere";
+  for (const char* name : {"../other/node.sock", "/tmp/node.sock", "..", "."}) {
+    const absl::Status status = Connect([name](ControlCalls& control) {
+      auto open = control.open_session;
+      control.open_session = [open, name](const OpenSessionCall& call,
+                                          absl::Duration timeout) {
+        auto grant = open(call, timeout);
+        grant->map_socket = name;
+        return grant;
+      };
+    });
+
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << name;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(name));
+  }
+}
+
+}  // namespace
+}  // namespace farkv
