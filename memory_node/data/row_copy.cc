@@ -33,6 +33,12 @@ bool ForEachSlot(uint64_t bitmap, Visitor visit) {
   return true;
 }
 
+absl::Status WrongCrc(size_t head, size_t slot, uint32_t found, uint32_t sent) {
+  return absl::DataLossError(
+      absl::StrCat("head ", head, ", slot ", slot, ": CRC of the row is 0x",
+                   absl::Hex(found), ", the sender's 0x", absl::Hex(sent)));
+}
+
 }  // namespace
 
 size_t NumRows(std::span<const uint64_t> bitmaps) {
@@ -70,14 +76,40 @@ absl::Status StoreRows(const KvGeometry& geometry,
       const uint32_t found = RowCrc({key, vector_bytes}, {value, vector_bytes});
       header.set_row_crc(static_cast<int>(head), static_cast<int>(slot), sent);
       if (found == sent) return true;
-      status = absl::DataLossError(
-          absl::StrCat("head ", head, ", slot ", slot, ": CRC of the row is 0x",
-                       absl::Hex(found), ", the sender's 0x", absl::Hex(sent)));
+      status = WrongCrc(head, slot, found, sent);
       return false;
     });
     if (!status.ok()) return status;
   }
   header.Seal();
+  return absl::OkStatus();
+}
+
+absl::Status CheckPackedRows(const KvGeometry& geometry,
+                             std::span<const uint64_t> rows,
+                             std::span<const uint32_t> crcs,
+                             std::span<const std::byte> packed) {
+  const size_t vector_bytes = geometry.VectorBytes();
+  size_t next_crc = 0;
+  for (size_t head = 0; head < rows.size(); ++head) {
+    const auto count = static_cast<size_t>(std::popcount(rows[head]));
+    std::span<const std::byte> keys = packed.first(count * vector_bytes);
+    std::span<const std::byte> values =
+        packed.subspan(count * vector_bytes, count * vector_bytes);
+    packed = packed.subspan(count * geometry.RowBytes());
+    absl::Status status;
+    ForEachSlot(rows[head], [&](size_t slot) {
+      const uint32_t sent = crcs[next_crc++];
+      const uint32_t found =
+          RowCrc(keys.first(vector_bytes), values.first(vector_bytes));
+      keys = keys.subspan(vector_bytes);
+      values = values.subspan(vector_bytes);
+      if (found == sent) return true;
+      status = WrongCrc(head, slot, found, sent);
+      return false;
+    });
+    if (!status.ok()) return status;
+  }
   return absl::OkStatus();
 }
 

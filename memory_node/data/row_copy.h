@@ -29,6 +29,13 @@ absl::Status StoreRows(const KvGeometry& geometry,
                        std::span<const uint32_t> crcs,
                        std::span<const std::byte> packed, std::byte* page);
 
+// DATA_LOSS naming head and slot at the first row of `packed` whose CRC is not
+// the sender's.
+absl::Status CheckPackedRows(const KvGeometry& geometry,
+                             std::span<const uint64_t> rows,
+                             std::span<const uint32_t> crcs,
+                             std::span<const std::byte> packed);
+
 // True when the page's header already carries exactly these CRCs.
 bool HoldsRows(const KvGeometry& geometry, std::span<const uint64_t> rows,
                std::span<const uint32_t> crcs, std::byte* page);

@@ -28,6 +28,9 @@ absl::Status Repeat(const StoreTicket& ticket, const StoreItem& item,
   if (CheckPageRows(page, ticket.geometry, item.live).ok()) {
     return absl::OkStatus();
   }
+  // A repeat that is damaged itself must not make the stored page worse.
+  FARKV_RETURN_IF_ERROR(
+      CheckPackedRows(ticket.geometry, item.live, item.row_crcs, rows));
   return StoreRows(ticket.geometry, item.live, item.row_crcs, rows, page);
 }
 

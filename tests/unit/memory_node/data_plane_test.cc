@@ -197,10 +197,13 @@ TEST_F(DataPlaneTest, StoredRowsComeBackBitForBitWithTheirChecksums) {
 TEST_F(DataPlaneTest, AFetchAnswersEachPageForItself) {
   ASSERT_TRUE(Hello().ok());
   const Generation generation = StoredPage({0, 0});
-  directory_.Apply(Plan(next_number_++, {{0, 1}})).value();
+  const Generation reserved = directory_.Apply(Plan(next_number_++, {{0, 1}}))
+                                  .value()
+                                  .reserved[0]
+                                  .generation;
 
   const auto reply = Fetch(0, {{0, Generation{9}, {1, 1}},
-                               {1, Generation{1}, {1, 1}},
+                               {1, reserved, {1, 1}},
                                {0, generation, {1, 1}},
                                {2, Generation{1}, {1, 1}}});
 
@@ -299,6 +302,26 @@ TEST_F(DataPlaneTest, ARepeatedStoreRepairsADamagedPage) {
 
   auto page = directory_.PinStored(TestSession(1), {0, 0});
   EXPECT_TRUE(CheckPageRows(page->pin.data(), kSmallGeometry, AllRows()).ok());
+}
+
+TEST_F(DataPlaneTest, ADamagedRepeatDoesNotMakeAStoredPageWorse) {
+  ASSERT_TRUE(Hello().ok());
+  const Generation generation = StoredPage({0, 0});
+  const auto stored_page = [this] {
+    return directory_.PinStored(TestSession(1), {0, 0}).value();
+  };
+  stored_page().pin.data()[PageLayout::T1(kSmallGeometry).header_bytes] ^=
+      std::byte{1};
+  std::vector<uint64_t> intact = AllRows();
+  intact[0] &= ~uint64_t{1};
+  std::vector<std::byte> body =
+      StoreBody({Item({0, 0}, generation, AllRows())});
+  body.back() ^= std::byte{1};  // of the last row
+
+  EXPECT_THAT(Store(body), ElementsAre(absl::StatusCode::kDataLoss));
+
+  EXPECT_TRUE(
+      CheckPageRows(stored_page().pin.data(), kSmallGeometry, intact).ok());
 }
 
 TEST_F(DataPlaneTest, RowsOfAnotherGeometryAreRefused) {
