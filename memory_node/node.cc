@@ -186,7 +186,6 @@ absl::Status Node::StartServers() {
     http_->SetReady(!state.draining);
   };
   readiness_subscription_ = events_.Subscribe(show);
-  show(events_.state(), {});
   admin_server_->SetServing(true);
   return absl::OkStatus();
 }

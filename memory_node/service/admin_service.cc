@@ -154,8 +154,7 @@ grpc::ServerWriteReactor<DrainResponse>* AdminService::Drain(
   *id = parts_.events->Subscribe(
       [report](const NodeState& state, const std::vector<RevokedSession>&) {
         report(state);
-      });
-  report(parts_.events->state());
+      });  // tells the state as it is first
   return reactor;
 }
 

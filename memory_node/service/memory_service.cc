@@ -157,8 +157,7 @@ grpc::ServerWriteReactor<WatchNodeResponse>* MemoryService::WatchNode(
           response.add_revoked_session_ids(session.id.ToBytes());
         }
         writer->Push(std::move(response));
-      });
-  writer->Push(ToResponse(parts_.events->state(), epoch, *parts_.pool));
+      });  // tells the state as it is first
   return reactor;
 }
 

@@ -8,9 +8,15 @@ NodeEvents::NodeEvents(const Directory& directory, const PagePool& pool)
     : directory_(directory), pool_(pool), last_(state()) {}
 
 uint64_t NodeEvents::Subscribe(Subscriber subscriber) {
-  absl::MutexLock lock(&mutex_);
-  const uint64_t id = next_id_++;
-  subscribers_[id] = std::make_shared<const Subscriber>(std::move(subscriber));
+  auto shared = std::make_shared<const Subscriber>(std::move(subscriber));
+  uint64_t id = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    id = next_id_++;
+    new_.push_back(shared);
+    subscribers_[id] = std::move(shared);
+  }
+  Publish();
   return id;
 }
 
@@ -25,17 +31,46 @@ NodeState NodeEvents::state() const {
 }
 
 void NodeEvents::Refresh(const std::vector<RevokedSession>& revoked) {
-  const NodeState now = state();
-  std::vector<std::shared_ptr<const Subscriber>> subscribers;
   {
     absl::MutexLock lock(&mutex_);
-    if (now == last_ && revoked.empty()) return;
-    last_ = now;
-    for (const auto& [id, subscriber] : subscribers_) {
-      subscribers.push_back(subscriber);
-    }
+    if (state() == last_ && revoked.empty()) return;
+    changed_ = true;
+    revoked_.insert(revoked_.end(), revoked.begin(), revoked.end());
   }
-  for (const auto& subscriber : subscribers) (*subscriber)(now, revoked);
+  Publish();
+}
+
+bool NodeEvents::BeginRound(Round& round) {
+  if (publishing_ || (!changed_ && new_.empty())) return false;
+  publishing_ = true;
+  round.state = state();
+  if (!changed_) {
+    round.subscribers = std::exchange(new_, {});
+    return true;
+  }
+  changed_ = false;
+  new_.clear();  // told with all others
+  last_ = round.state;
+  round.revoked = std::exchange(revoked_, {});
+  for (const auto& [id, subscriber] : subscribers_) {
+    round.subscribers.push_back(subscriber);
+  }
+  return true;
+}
+
+void NodeEvents::Publish() {
+  for (;;) {
+    Round round;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!BeginRound(round)) return;
+    }
+    for (const auto& subscriber : round.subscribers) {
+      (*subscriber)(round.state, round.revoked);
+    }
+    absl::MutexLock lock(&mutex_);
+    publishing_ = false;
+  }
 }
 
 }  // namespace farkv

@@ -24,10 +24,32 @@ TEST_F(NodeEventsTest, OnlyChangesArePublished) {
   directory_.SetDraining(true);
   events_.Refresh();
 
-  ASSERT_EQ(seen.size(), 2u);
-  EXPECT_EQ(seen[0].sessions, 1u);
-  EXPECT_FALSE(seen[0].draining);
-  EXPECT_TRUE(seen[1].draining);
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_EQ(seen[0].sessions, 0u);  // as it was when it subscribed
+  EXPECT_EQ(seen[1].sessions, 1u);
+  EXPECT_FALSE(seen[1].draining);
+  EXPECT_TRUE(seen[2].draining);
+}
+
+TEST_F(NodeEventsTest, TheLastStateThatIsPublishedIsTheNewest) {
+  // Whoever is told first of the session changes the state under the other.
+  std::vector<NodeState> seen[2];
+  for (auto& list : seen) {
+    events_.Subscribe([this, &list](const NodeState& state,
+                                    const std::vector<RevokedSession>&) {
+      list.push_back(state);
+      if (state.sessions == 1) directory_.SetDraining(true);
+      events_.Refresh();
+    });
+  }
+
+  Open();
+  events_.Refresh();
+
+  for (const auto& list : seen) {
+    EXPECT_EQ(list.back(), events_.state());
+    EXPECT_TRUE(list.back().draining);
+  }
 }
 
 TEST_F(NodeEventsTest, RevokedSessionsReachSubscribersUntilTheyLeave) {
