@@ -39,22 +39,10 @@ add_custom_target(farkv_tests_asan)
 add_custom_target(farkv_tests_tsan)
 add_custom_target(farkv_tests_fast)
 
-# TEMPORARY while rooms are being written: skips targets with missing files.
-macro(farkv_skip_missing)
-  foreach(source IN LISTS ARG_SRCS)
-    if(NOT IS_ABSOLUTE ${source} AND
-       NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-      message(WARNING "farkv_missing: ${name} skipped: no ${source}")
-      return()
-    endif()
-  endforeach()
-endmacro()
-
 # farkv_library(NAME SRCS a.cc ... DEPS t ...): the one target of a room, or of
 # a folder of a room. Header-only when SRCS is empty.
 function(farkv_library name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
-  farkv_skip_missing()
   if(ARG_SRCS)
     add_library(${name} STATIC ${ARG_SRCS})
     target_link_libraries(${name} PUBLIC farkv_options ${ARG_DEPS}
@@ -68,7 +56,6 @@ endfunction()
 # farkv_binary(NAME SRCS ... DEPS ...): a program in <build>/bin.
 function(farkv_binary name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
-  farkv_skip_missing()
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE farkv_options ${ARG_DEPS})
 endfunction()
@@ -81,7 +68,6 @@ endfunction()
 # bench too. A test that starts processes or measures runs alone.
 function(farkv_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
-  farkv_skip_missing()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
