@@ -45,6 +45,8 @@ class Engine::Loop {
   // One forward pass over `batch`; ABORTED ones are repeated.
   absl::Status Step(const Batch& batch);
   absl::Status TryStep(const Batch& batch);
+  bool FailNamed(Batch& batch, const absl::Status& why);
+  void RunAlone(const Batch& batch);
   void HandleOverflow(const Batch& batch, const absl::Status& why);
   void Deliver(const Batch& batch, std::span<const int64_t> rows,
                std::span<const float> logits);

@@ -69,20 +69,46 @@ void Engine::Loop::StepOnce() {
     running_.front()->parked = false;
     batch.push_back(running_.front().get());
   }
-  if (batch.empty()) return;
-  const absl::Status status = Step(batch);
-  if (status.ok()) return;
-  if (absl::IsResourceExhausted(status)) {
-    HandleOverflow(batch, status);
-  } else if (batch.size() == 1) {
-    Fail(*batch.front(), status);
-  } else {
-    // Which sequence it was shows when each runs alone; their bits are the
-    // same in any company.
-    for (RunningSequence* sequence : batch) {
-      const absl::Status alone = Step({sequence});
-      if (!alone.ok()) Fail(*sequence, alone);
-    }
+  // Each round ends at least one sequence, or is the last.
+  while (!batch.empty()) {
+    const absl::Status status = Step(batch);
+    if (status.ok()) return;
+    if (absl::IsResourceExhausted(status)) return HandleOverflow(batch, status);
+    if (batch.size() == 1) return Fail(*batch.front(), status);
+    if (!FailNamed(batch, status)) return RunAlone(batch);
+  }
+}
+
+// Ends the sequences whose cold rows failed the step, and takes them out of
+// `batch`: the others need not wait for the same node again. False when the
+// cache names none.
+bool Engine::Loop::FailNamed(Batch& batch, const absl::Status& why) {
+  const std::vector<SequenceId>& failed = cache_->failed_sequences();
+  bool is_first = true;  // the one that `why` is about
+  for (const SequenceId id : failed) {
+    const auto found = std::find_if(
+        batch.begin(), batch.end(),
+        [id](const RunningSequence* sequence) { return sequence->id == id; });
+    if (found == batch.end()) continue;
+    RunningSequence& sequence = **found;
+    batch.erase(found);
+    Fail(sequence,
+         is_first ? why
+                  : absl::Status(
+                        why.code(),
+                        absl::StrCat("sequence ", sequence.request().request_id,
+                                     ": its cold rows did not come")));
+    is_first = false;
+  }
+  return !is_first;
+}
+
+// Which sequence it was shows when each runs alone; their bits are the same in
+// any company.
+void Engine::Loop::RunAlone(const Batch& batch) {
+  for (RunningSequence* sequence : batch) {
+    const absl::Status alone = Step({sequence});
+    if (!alone.ok()) Fail(*sequence, alone);
   }
 }
 

@@ -371,6 +371,8 @@ TEST_F(KvCacheTest, ALostNodeFailsOnlyWhatIsColdOnIt) {
   absl::Status status;
   for (int i = 0; i < 3 && status.ok(); ++i) status = harness.Step(cold, 1);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(harness.Step({{warm, 1}, {cold, 1}}).ok());
+  EXPECT_EQ(cache->failed_sequences(), std::vector<SequenceId>{cold});
   EXPECT_TRUE(harness.Step(warm, 1).ok());
   EXPECT_FALSE(cache->Peers()[0].healthy);
   network_.SetFrozen(node->port(), false);
