@@ -181,9 +181,10 @@ absl::StatusOr<std::span<const std::vector<ColdBlock>>> ColdReads::Layer(
 }
 
 bool ColdReads::HasRoomAhead(uint64_t bytes, int operations) const {
+  // A promotion over many layers and nodes may be larger: it goes alone.
   return staging_bytes() + bytes <= options_.staging_bytes &&
          load_.operations.load(std::memory_order_relaxed) + operations <=
-             kMaxOperationsAhead;
+             std::max(kMaxOperationsAhead, operations);
 }
 
 // Two tries of fetch_timeout each; the margin is for checking the rows.
