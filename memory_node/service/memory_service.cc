@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/duration_codec.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/memory_codec.h"
 #include "common/rpc/status_codec.h"
 #include "memory_node/service/stream_writer.h"
@@ -37,6 +38,18 @@ absl::StatusOr<std::vector<SessionId>> ReadSessions(
     sessions.push_back(session);
   }
   return sessions;
+}
+
+constexpr absl::Duration kPlanRetry = absl::Milliseconds(500);
+
+absl::Status TooManyPlans() {
+  return WithRetryAfter(
+      WithReason(absl::ResourceExhaustedError(
+                     absl::StrCat(MemoryService::kMaxPlans,
+                                  " plans are queued or running, as many as "
+                                  "this node takes")),
+                 ErrorReason::kQueueFull),
+      kPlanRetry);
 }
 
 WatchNodeResponse ToResponse(const NodeState& state, Epoch epoch,
@@ -99,9 +112,16 @@ grpc::ServerUnaryReactor* MemoryService::ApplyTierPlan(
     grpc::CallbackServerContext* context,
     const memory::v1::ApplyTierPlanRequest* request,
     memory::v1::ApplyTierPlanResponse* response) {
+  if (plans_.fetch_add(1) >= kMaxPlans) {
+    --plans_;
+    return Answer(context, TooManyPlans());
+  }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  parts_.executor->Execute([this, request, response, reactor] {
+  parts_.executor->Execute([this, context, request, response, reactor] {
     const auto apply = [&]() -> absl::Status {
+      if (context->IsCancelled()) {
+        return absl::CancelledError("the caller has gone: nothing was done");
+      }
       FARKV_ASSIGN_OR_RETURN(const TierPlanCall call, FromProto(*request));
       FARKV_ASSIGN_OR_RETURN(const TierPlanResult result,
                              parts_.directory->Apply(call));
@@ -110,6 +130,7 @@ grpc::ServerUnaryReactor* MemoryService::ApplyTierPlan(
     };
     const absl::Status status = apply();
     parts_.events->Refresh();
+    --plans_;
     reactor->Finish(ToGrpcStatus(status));
   });
   return reactor;

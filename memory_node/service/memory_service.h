@@ -3,6 +3,7 @@
 #ifndef FARKV_MEMORY_NODE_SERVICE_MEMORY_SERVICE_H_
 #define FARKV_MEMORY_NODE_SERVICE_MEMORY_SERVICE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -26,6 +27,9 @@ struct NodeAddresses {
 class MemoryService final
     : public farkv::memory::v1::MemoryNodeService::CallbackService {
  public:
+  // Calls of ApplyTierPlan at a time; above it RESOURCE_EXHAUSTED.
+  static constexpr int kMaxPlans = 256;
+
   // Borrowed, outlive the service. `on_new_lease` runs after a lease was given
   // that may end before all others.
   struct Parts {
@@ -65,6 +69,7 @@ class MemoryService final
  private:
   const Parts parts_;
   const NodeAddresses addresses_;
+  std::atomic<int> plans_ = 0;  // queued or running
 };
 
 }  // namespace farkv
