@@ -1,5 +1,6 @@
 #include "memory_node/data/scrubber.h"
 
+#include <algorithm>
 #include <bit>
 #include <vector>
 
@@ -10,6 +11,8 @@
 
 namespace farkv {
 namespace {
+
+constexpr absl::Duration kLongestSleep = absl::Milliseconds(100);
 
 // Rows of the page whose checksum is wrong, one by one.
 uint64_t CountMismatches(const StoredPage& page) {
@@ -26,6 +29,16 @@ uint64_t CountMismatches(const StoredPage& page) {
     one[head] = 0;
   }
   return mismatches;
+}
+
+// In pieces, so that a caller that has gone is noticed soon.
+void SleepUnlessCancelled(absl::Duration left,
+                          const std::function<bool()>& cancelled) {
+  while (left > absl::ZeroDuration() && !cancelled()) {
+    const absl::Duration piece = std::min(left, kLongestSleep);
+    absl::SleepFor(piece);
+    left -= piece;
+  }
 }
 
 }  // namespace
@@ -67,7 +80,7 @@ absl::Status Scrubber::ScrubSession(const SessionId& session,
     }
     const absl::Duration due = absl::Seconds(
         static_cast<double>(bytes) / static_cast<double>(bytes_per_second_));
-    absl::SleepFor(due - (absl::Now() - start));
+    SleepUnlessCancelled(due - (absl::Now() - start), cancelled);
   }
   return absl::OkStatus();
 }

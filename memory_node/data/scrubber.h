@@ -33,7 +33,8 @@ class Scrubber {
         bytes_per_second_(bytes_per_second) {}
 
   // One session, or all of them. NOT_FOUND for an unknown one; CANCELLED when
-  // `cancelled`, asked before each page, returns true. Pages that are freed
+  // `cancelled`, asked before each page and every 100 ms of waiting, returns
+  // true. Pages that are freed
   // meanwhile are skipped.
   absl::StatusOr<ScrubResult> Run(const std::optional<SessionId>& session,
                                   const std::function<bool()>& cancelled);

@@ -74,5 +74,18 @@ TEST_F(ScrubberTest, AnUnknownSessionIsNotFoundAndACancelledRunEnds) {
       scrubber_.Run(std::nullopt, [] { return true; }).status()));
 }
 
+TEST_F(ScrubberTest, ACancelledRunDoesNotWaitForItsRate) {
+  Open();
+  StorePage(1, {0, 0});
+  StorePage(2, {1, 0});
+  Scrubber slow(directory_, Counter(), 1);  // hours for a page
+  int asked = 0;
+
+  const auto result =
+      slow.Run(TestSession(1), [&asked] { return ++asked > 1; });
+
+  EXPECT_TRUE(absl::IsCancelled(result.status())) << result.status();
+}
+
 }  // namespace
 }  // namespace farkv
