@@ -136,13 +136,15 @@ DataPlane::Answer DataPlane::Attend(const Incoming&) {
 }
 
 void DataPlane::Send(const Incoming& incoming, Answer answer) {
-  // A peer that has gone meanwhile needs no reply; its leases are released.
-  transport_
-      ->Reply(incoming.peer,
-              ReplyHeader(incoming.message.header, answer.status.code(),
-                          directory_.epoch()),
-              std::move(answer.body))
-      .IgnoreError();
+  MessageHeader header = ReplyHeader(
+      incoming.message.header, answer.status.code(), directory_.epoch());
+  const absl::Status sent =
+      transport_->Reply(incoming.peer, header, std::move(answer.body));
+  // Of used-up slots and bytes the transport tells the requester itself.
+  if (sent.ok() || absl::IsResourceExhausted(sent)) return;
+  // Without effect for a peer that has gone meanwhile.
+  header.code = sent.code();
+  transport_->Reply(incoming.peer, header, {}).IgnoreError();
 }
 
 }  // namespace farkv
