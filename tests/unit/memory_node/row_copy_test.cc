@@ -19,7 +19,9 @@ class RowCopyTest : public ::testing::Test {
       : page_(static_cast<std::byte*>(std::aligned_alloc(
                   kPageAlignment, PageLayout::T1(kGeometry).stride)),
               &std::free) {
-    PageHeader(page_.get(), kGeometry).Format({}, kGeometry);
+    PageHeader header(page_.get(), kGeometry);
+    header.Format({}, kGeometry);
+    header.set_generation({});  // the pool's part
   }
 
   absl::Status Store(const std::vector<uint64_t>& rows) {
