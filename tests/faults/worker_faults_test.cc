@@ -54,7 +54,7 @@ class WorkerFaultsTest : public ::testing::Test {
     flags.push_back("--memory-nodes=" +
                     absl::StrJoin(cluster_->Addresses(), ","));
     flags.push_back("--hbm-ratio=0.1");
-    flags.push_back("--t0-bytes=1536KiB");
+    flags.push_back("--t0-bytes=2560KiB");
     flags.push_back("--cold=prefetch");
     auto worker = WorkerProcess::Start(flags, /*faults=*/true);
     ASSERT_TRUE(worker.ok()) << worker.status();
@@ -76,7 +76,7 @@ class WorkerFaultsTest : public ::testing::Test {
         generated.tokens.push_back(id);
       }
       if (response.has_error()) generated.error = response.error();
-      if (!struck && generated.tokens.size() > 400) {
+      if (!struck && generated.tokens.size() > 1400) {
         cluster_->nodes().front().process.Signal(signal);
         struck = true;
       }
