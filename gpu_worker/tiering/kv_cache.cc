@@ -110,6 +110,18 @@ bool KvCache::Impl::MakeRoom(int64_t sets) {
   }
 }
 
+// For errors: why nothing leaves T0.
+std::string KvCache::Impl::LostNodes() const {
+  std::string text;
+  if (remote == nullptr) return text;
+  for (const auto& link : remote->links()) {
+    if (link->healthy()) continue;
+    absl::StrAppend(&text, "; memory node ", link->node_id(), " (",
+                    link->address(), ") is lost");
+  }
+  return text;
+}
+
 // Rows fetched ahead for sequences that are not in this step.
 void KvCache::Impl::DropUnusedReads() {
   for (auto& [id, sequence] : sequences) {
@@ -134,7 +146,7 @@ absl::Status KvCache::Impl::Begin(std::span<const StepRows> rows, Stream& on) {
     return absl::ResourceExhaustedError(
         absl::StrCat("T0 is full: the step needs ", needed, " line sets of ",
                      FormatBytes(lines.set_bytes()), ", ", lines.free_sets(),
-                     " of ", lines.num_sets(), " are free"));
+                     " of ", lines.num_sets(), " are free", LostNodes()));
   }
   stream = &on;
   step.Start();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct KvCache::Impl {
   absl::Status CheckRows(std::span<const StepRows> rows);
   absl::Status Begin(std::span<const StepRows> rows, Stream& on);
   bool MakeRoom(int64_t sets);
+  std::string LostNodes() const;
   void DropUnusedReads();
   absl::StatusOr<LayerView> PrepareLayer(int layer);
   absl::Status Commit();
