@@ -2,6 +2,7 @@
 
 #include <barrier>
 #include <filesystem>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -37,6 +38,14 @@ DirectoryOptions MakeDirectoryOptions(const NodeOptions& options) {
   made.epoch = Epoch{static_cast<uint64_t>(absl::ToUnixMicros(absl::Now()))};
   made.handshake = OwnHandshake();
   made.max_lease = options.max_lease;
+  return made;
+}
+
+DataPlaneOptions MakeDataPlaneOptions(const NodeOptions& options,
+                                      std::function<void()> on_new_peer) {
+  DataPlaneOptions made;
+  made.peers.silence = 3 * options.max_lease;
+  made.on_new_peer = std::move(on_new_peer);
   return made;
 }
 
@@ -81,7 +90,8 @@ Node::Node(const NodeOptions& options)
       events_(directory_, pool_),
       scrubber_(directory_, data_metrics_.checksum_failures,
                 options.scrub_rate),
-      data_plane_({}, directory_, data_metrics_, Clock::Boottime()),
+      data_plane_(MakeDataPlaneOptions(options, [this] { sweeper_->Poke(); }),
+                  directory_, data_metrics_, Clock::Boottime()),
       data_executor_(static_cast<int>(options.threads)),
       control_executor_(kControlThreads),
       scrub_executor_(1),
@@ -92,6 +102,7 @@ Node::Node(const NodeOptions& options)
               spdlog::warn("lease of session {} ran out", session.id.ToHex());
             }
             events_.Refresh(revoked);
+            return data_plane_.CloseSilentPeers();
           })) {}
 
 absl::StatusOr<std::unique_ptr<Node>> Node::Start(
@@ -203,12 +214,15 @@ void Node::Stop() {
   events_.Unsubscribe(readiness_subscription_);
   if (server_ != nullptr) server_->Shutdown(kCallGrace);
   if (admin_server_ != nullptr) admin_server_->Shutdown(kCallGrace);
-  sweeper_.reset();  // the last that may publish to what shows readiness
+  if (transport_ != nullptr) {
+    transport_->Shutdown(kTransportGrace);
+    WaitForTasks(data_executor_, options_.threads);
+  }
+  // Nobody pokes it any more; the last that may publish to what shows
+  // readiness.
+  sweeper_.reset();
   http_.reset();
   if (map_server_ != nullptr) map_server_->Stop();
-  if (transport_ == nullptr) return;
-  transport_->Shutdown(kTransportGrace);
-  WaitForTasks(data_executor_, options_.threads);
 }
 
 }  // namespace farkv

@@ -38,11 +38,21 @@ DataPlane::DataPlane(const DataPlaneOptions& options, Directory& directory,
 
 void DataPlane::Handle(Incoming incoming) {
   const Message& message = incoming.message;
+  if (peers_.Note(incoming.peer, clock_.Now()) && options_.on_new_peer) {
+    options_.on_new_peer();
+  }
   if (!CheckMessage(message.header_bytes, message.body.bytes()).ok()) {
     metrics_.dropped_messages.Increment();
     return;
   }
   Send(incoming, Dispatch(incoming));
+}
+
+absl::Time DataPlane::CloseSilentPeers() {
+  const PeerTable::Silent silent =
+      peers_.TakeSilent(options_.peers, clock_.Now());
+  for (PeerId peer : silent.peers) transport_->ClosePeer(peer);
+  return silent.next;
 }
 
 DataPlane::Answer DataPlane::Dispatch(const Incoming& incoming) {
@@ -136,8 +146,8 @@ DataPlane::Answer DataPlane::Attend(const Incoming&) {
 }
 
 void DataPlane::Send(const Incoming& incoming, Answer answer) {
-  MessageHeader header = ReplyHeader(
-      incoming.message.header, answer.status.code(), directory_.epoch());
+  MessageHeader header = ReplyHeader(incoming.message.header,
+                                     answer.status.code(), directory_.epoch());
   const absl::Status sent =
       transport_->Reply(incoming.peer, header, std::move(answer.body));
   // Of used-up slots and bytes the transport tells the requester itself.

@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -31,6 +32,10 @@ struct DataPlaneOptions {
   // Fetches are refused with RESOURCE_EXHAUSTED while replies of more bytes
   // wait to be sent.
   size_t max_reply_bytes = size_t{1} << 30;
+  PeerLimits peers;
+  // Told of a peer's first message: CloseSilentPeers may be due earlier. On
+  // the transport's executor; may be empty.
+  std::function<void()> on_new_peer;
 };
 
 class DataPlane {
@@ -48,6 +53,9 @@ class DataPlane {
   // The transport's handlers.
   void Handle(Incoming incoming);
   void PeerLost(PeerId peer) { peers_.Remove(peer); }
+  // Closes peers that were silent for too long and those that never said
+  // hello. Returns when to call it again; not at all while there are no peers.
+  absl::Time CloseSilentPeers();
 
   std::vector<PeerReport> peers() const { return peers_.List(); }
   // Bytes of replies that the transport still holds.

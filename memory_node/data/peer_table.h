@@ -1,10 +1,11 @@
 // Which tenant each connected peer has proven to be. A peer proves it once,
-// with a one-time token (hello), and keeps it until its connection ends.
-// Thread-safe.
+// with a one-time token (hello), and keeps it until its connection ends. A peer
+// is known from its first message on. Thread-safe.
 #ifndef FARKV_MEMORY_NODE_DATA_PEER_TABLE_H_
 #define FARKV_MEMORY_NODE_DATA_PEER_TABLE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,17 +26,36 @@ struct PeerReport {
   absl::Time last_message;
 };
 
+// How long a peer may be silent.
+struct PeerLimits {
+  absl::Duration silence = absl::Seconds(90);  // 3 of the longest leases
+  // From the first message to the hello.
+  absl::Duration hello = absl::Seconds(10);
+};
+
 class PeerTable {
  public:
+  // Notes that `peer` said something; true when it is the first time.
+  bool Note(PeerId peer, absl::Time now);
   void Add(PeerId peer, const TokenOwner& owner, absl::Time now);
   void Remove(PeerId peer);
   // PERMISSION_DENIED for a peer that was never added. Notes the time.
   absl::StatusOr<std::string> Tenant(PeerId peer, absl::Time now);
+  // Peers that have proven who they are.
   std::vector<PeerReport> List() const;
+
+  // Peers that were silent for too long, no longer in the table, and when the
+  // next one may be: the infinite future when there is none.
+  struct Silent {
+    std::vector<PeerId> peers;
+    absl::Time next = absl::InfiniteFuture();
+  };
+  Silent TakeSilent(const PeerLimits& limits, absl::Time now);
 
  private:
   struct Entry {
-    TokenOwner owner;
+    std::optional<TokenOwner> owner;
+    absl::Time first_message;
     absl::Time last_message;
   };
   mutable absl::Mutex mutex_;

@@ -1,5 +1,6 @@
 #include "memory_node/directory/lease_sweeper.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace farkv {
@@ -27,13 +28,12 @@ void LeaseSweeper::Poke() {
 void LeaseSweeper::Run() {
   for (;;) {
     const Directory::SweepResult swept = directory_.Sweep();
-    on_swept_(swept.revoked);
+    const absl::Time next = std::min(swept.next, on_swept_(swept.revoked));
     absl::MutexLock lock(&mutex_);
     const auto wanted = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
       return poked_ || stop_;
     };
-    mutex_.AwaitWithTimeout(absl::Condition(&wanted),
-                            swept.next - clock_.Now());
+    mutex_.AwaitWithTimeout(absl::Condition(&wanted), next - clock_.Now());
     if (stop_) return;
     poked_ = false;
   }

@@ -1,6 +1,6 @@
 // Ends leases and quarantines on time: one thread that sleeps until the next
-// end. Poke() it when an end may have come nearer (a new session). An idle node
-// wakes for nothing. Thread-safe.
+// end. Poke() it when an end may have come nearer (a new session, a new peer).
+// An idle node wakes for nothing. Thread-safe.
 #ifndef FARKV_MEMORY_NODE_DIRECTORY_LEASE_SWEEPER_H_
 #define FARKV_MEMORY_NODE_DIRECTORY_LEASE_SWEEPER_H_
 
@@ -17,8 +17,10 @@ namespace farkv {
 
 class LeaseSweeper {
  public:
-  // Called on the sweeper's thread, no lock held, after each sweep.
-  using SweptHandler = std::function<void(const std::vector<RevokedSession>&)>;
+  // Called on the sweeper's thread, no lock held, after each sweep. Returns
+  // when it wants the next one; a lease may end earlier.
+  using SweptHandler =
+      std::function<absl::Time(const std::vector<RevokedSession>&)>;
 
   // `directory` and `clock` outlive the sweeper.
   LeaseSweeper(Directory& directory, const Clock& clock, SweptHandler on_swept);

@@ -380,6 +380,21 @@ TEST_F(DataPlaneTest, APeerThatWasLostHasToSayHelloAgain) {
   EXPECT_EQ(data_plane_.peers().size(), 0u);
 }
 
+TEST_F(DataPlaneTest, APeerThatFallsSilentIsClosed) {
+  EXPECT_EQ(data_plane_.CloseSilentPeers(), absl::InfiniteFuture());
+  ASSERT_TRUE(Hello().ok());
+  clock_.Advance(absl::Seconds(60));
+  ASSERT_TRUE(Call(MessageType::kPingRequest, {}).ok());
+  EXPECT_EQ(data_plane_.CloseSilentPeers(), clock_.Now() + absl::Seconds(90));
+  clock_.Advance(absl::Seconds(90));
+
+  EXPECT_EQ(data_plane_.CloseSilentPeers(), absl::InfiniteFuture());
+  RunAll();
+
+  EXPECT_TRUE(data_plane_.peers().empty());
+  EXPECT_FALSE(Call(MessageType::kPingRequest, {}).ok());
+}
+
 TEST_F(DataPlaneTest, AttendSaysThatItIsNotThere) {
   EXPECT_EQ(Call(MessageType::kAttendRequest, {}).status().code(),
             absl::StatusCode::kUnimplemented);

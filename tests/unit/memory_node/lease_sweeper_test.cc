@@ -12,10 +12,11 @@ TEST_F(LeaseSweeperTest, APokedSweeperReportsSessionsWhoseLeaseRanOut) {
   absl::Notification revoked;
   LeaseSweeper sweeper(directory_, clock_,
                        [&](const std::vector<RevokedSession>& sessions) {
-                         if (sessions.empty()) return;
+                         if (sessions.empty()) return absl::InfiniteFuture();
                          EXPECT_EQ(sessions[0].id, TestSession(1));
                          EXPECT_EQ(sessions[0].tenant, "tenant");
                          revoked.Notify();
+                         return absl::InfiniteFuture();
                        });
   Open();
   clock_.Advance(absl::Seconds(5));
@@ -27,7 +28,21 @@ TEST_F(LeaseSweeperTest, APokedSweeperReportsSessionsWhoseLeaseRanOut) {
 
 TEST_F(LeaseSweeperTest, ASweeperWithNothingToDoStopsAtOnce) {
   LeaseSweeper sweeper(directory_, clock_,
-                       [](const std::vector<RevokedSession>&) {});
+                       [](const std::vector<RevokedSession>&) {
+                         return absl::InfiniteFuture();
+                       });
+}
+
+TEST_F(LeaseSweeperTest, AWishForAnotherSweepIsHeard) {
+  absl::Notification again;
+  int sweeps = 0;
+  LeaseSweeper sweeper(
+      directory_, clock_, [&](const std::vector<RevokedSession>&) {
+        if (++sweeps == 2) again.Notify();
+        return sweeps < 2 ? clock_.Now() : absl::InfiniteFuture();
+      });
+
+  EXPECT_TRUE(again.WaitForNotificationWithTimeout(absl::Seconds(10)));
 }
 
 }  // namespace
