@@ -74,6 +74,12 @@ ucs_status_t MessageReceiver::Take(std::span<const std::byte> header,
   std::copy(header.begin(), header.end(),
             receive->message.header_bytes.begin());
   receive->message.body = buffers_->Take(length);
+  if (receive->message.body.size() != length) {
+    // Dropped and counted like a body that broke off.
+    receive->status = UCS_ERR_NO_MEMORY;
+    arrived_.push_back(std::move(receive));
+    return UCS_OK;
+  }
   if ((params.recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
     StartBody(std::move(receive), data, length);
     return UCS_INPROGRESS;

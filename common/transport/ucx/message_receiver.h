@@ -28,11 +28,13 @@ class MessageReceiver {
  public:
   // All outlive the object.
   MessageReceiver(ucp_worker_h worker, OperationTable* table,
-                  const Endpoints* endpoints, size_t kept_buffer_bytes)
+                  const Endpoints* endpoints, size_t kept_buffer_bytes,
+                  size_t max_incoming_bytes)
       : worker_(worker),
         table_(table),
         endpoints_(endpoints),
-        buffers_(std::make_shared<ReceiveBuffers>(kept_buffer_bytes)) {}
+        buffers_(std::make_shared<ReceiveBuffers>(kept_buffer_bytes,
+                                                  max_incoming_bytes)) {}
   MessageReceiver(const MessageReceiver&) = delete;
   MessageReceiver& operator=(const MessageReceiver&) = delete;
 

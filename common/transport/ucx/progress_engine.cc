@@ -121,7 +121,8 @@ absl::Status ProgressEngine::Create(const UcxOptions& ucx, bool loopback_only) {
   sender_ = std::make_unique<MessageSender>(table_.get(), endpoints_.get(),
                                             options_.max_operations);
   receiver_ = std::make_unique<MessageReceiver>(
-      worker_->get(), table_.get(), endpoints_.get(), ucx.kept_buffer_bytes);
+      worker_->get(), table_.get(), endpoints_.get(), ucx.kept_buffer_bytes,
+      ucx.max_incoming_bytes);
   FARKV_RETURN_IF_ERROR(receiver_->Start());
   absl::MutexLock lock(&signal_mutex_);
   signalled_ = worker_.get();

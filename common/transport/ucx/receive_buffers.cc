@@ -10,7 +10,8 @@ namespace {
 constexpr std::align_val_t kAlignment{64};
 
 std::byte* Allocate(size_t size) {
-  return static_cast<std::byte*>(::operator new(size, kAlignment));
+  return static_cast<std::byte*>(
+      ::operator new(size, kAlignment, std::nothrow));
 }
 void Free(std::byte* bytes) { ::operator delete(bytes, kAlignment); }
 
@@ -25,28 +26,41 @@ ReceiveBuffers::~ReceiveBuffers() {
 BufferLease ReceiveBuffers::Take(size_t size) {
   if (size == 0) return BufferLease();
   const auto exponent = static_cast<size_t>(std::bit_width(size - 1));
-  if (size < size_t{1} << kSmallestClass ||
-      exponent >= kSmallestClass + kNumClasses) {
-    std::byte* bytes = Allocate(size);
-    return BufferLease({bytes, size}, [bytes] { Free(bytes); });
+  const bool kept = size >= size_t{1} << kSmallestClass &&
+                    exponent < kSmallestClass + kNumClasses;
+  const size_t size_class =
+      kept ? std::max(exponent, kSmallestClass) - kSmallestClass : 0;
+  if (lent_bytes_.fetch_add(size) + size > max_lent_bytes_) {
+    lent_bytes_ -= size;
+    return BufferLease();
   }
-  const size_t size_class = std::max(exponent, kSmallestClass) - kSmallestClass;
-  std::byte* bytes = nullptr;
+  std::byte* bytes = kept ? TakeKept(size_class) : Allocate(size);
+  if (bytes == nullptr) {
+    lent_bytes_ -= size;
+    return BufferLease();
+  }
+  return BufferLease({bytes, size}, [self = shared_from_this(), bytes, size,
+                                     kept, size_class] {
+    self->lent_bytes_ -= size;
+    if (kept) {
+      self->Return(bytes, size_class);
+    } else {
+      Free(bytes);
+    }
+  });
+}
+
+std::byte* ReceiveBuffers::TakeKept(size_t size_class) {
   {
     absl::MutexLock lock(&mutex_);
     if (!kept_[size_class].empty()) {
-      bytes = kept_[size_class].back();
+      std::byte* bytes = kept_[size_class].back();
       kept_[size_class].pop_back();
       kept_bytes_ -= size_t{1} << (kSmallestClass + size_class);
+      return bytes;
     }
   }
-  if (bytes == nullptr) {
-    bytes = Allocate(size_t{1} << (kSmallestClass + size_class));
-  }
-  return BufferLease({bytes, size},
-                     [self = shared_from_this(), bytes, size_class] {
-                       self->Return(bytes, size_class);
-                     });
+  return Allocate(size_t{1} << (kSmallestClass + size_class));
 }
 
 void ReceiveBuffers::Return(std::byte* bytes, size_t size_class) {

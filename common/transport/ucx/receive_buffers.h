@@ -6,7 +6,9 @@
 #define FARKV_COMMON_TRANSPORT_UCX_RECEIVE_BUFFERS_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -18,14 +20,18 @@ namespace farkv {
 
 class ReceiveBuffers : public std::enable_shared_from_this<ReceiveBuffers> {
  public:
-  // Keeps at most `max_kept_bytes` of buffers that are not in use.
-  explicit ReceiveBuffers(size_t max_kept_bytes)
-      : max_kept_bytes_(max_kept_bytes) {}
+  // Keeps at most `max_kept_bytes` of buffers that are not in use and lends at
+  // most `max_lent_bytes`, whoever asks.
+  explicit ReceiveBuffers(size_t max_kept_bytes,
+                          size_t max_lent_bytes = SIZE_MAX)
+      : max_kept_bytes_(max_kept_bytes), max_lent_bytes_(max_lent_bytes) {}
   ~ReceiveBuffers();
   ReceiveBuffers(const ReceiveBuffers&) = delete;
   ReceiveBuffers& operator=(const ReceiveBuffers&) = delete;
 
-  // `size` bytes with any content; they come back when the lease ends.
+  // `size` bytes with any content; they come back when the lease ends. An
+  // empty lease when that would be more than may be lent, or when the machine
+  // has no memory for it.
   BufferLease Take(size_t size);
 
   size_t kept_bytes() const;
@@ -35,9 +41,12 @@ class ReceiveBuffers : public std::enable_shared_from_this<ReceiveBuffers> {
   static constexpr size_t kSmallestClass = 14;
   static constexpr size_t kNumClasses = 13;  // up to 64 MiB
 
+  std::byte* TakeKept(size_t size_class);
   void Return(std::byte* bytes, size_t size_class);
 
   const size_t max_kept_bytes_;
+  const size_t max_lent_bytes_;
+  std::atomic<size_t> lent_bytes_ = 0;
   mutable absl::Mutex mutex_;
   size_t kept_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::array<std::vector<std::byte*>, kNumClasses> kept_

@@ -40,6 +40,9 @@ struct UcxOptions {
   // Receive buffers kept for reuse, in bytes; memory that stays with the
   // process. 0 keeps none and costs page faults.
   size_t kept_buffer_bytes = size_t{64} << 20;
+  // Bound on the bodies that all peers together have sent and nobody has
+  // released yet; what arrives above it is dropped and counted.
+  size_t max_incoming_bytes = size_t{1} << 30;
 };
 
 // INVALID_ARGUMENT when an option cannot be meant.

@@ -43,6 +43,17 @@ TEST(ReceiveBuffersTest, KeepsNoMoreThanItsBound) {
   EXPECT_EQ(buffers->kept_bytes(), size_t{128} << 10);
 }
 
+TEST(ReceiveBuffersTest, NoMoreIsLentThanTheBound) {
+  auto buffers = std::make_shared<ReceiveBuffers>(0, size_t{100} << 10);
+  {
+    const BufferLease small = buffers->Take(4096);
+    const BufferLease large = buffers->Take(size_t{96} << 10);
+    EXPECT_EQ(large.size(), size_t{96} << 10);
+    EXPECT_EQ(buffers->Take(1).size(), 0u);
+  }
+  EXPECT_EQ(buffers->Take(size_t{100} << 10).size(), size_t{100} << 10);
+}
+
 TEST(ReceiveBuffersTest, ALeaseMayOutliveItsBuffers) {
   auto buffers = std::make_shared<ReceiveBuffers>(size_t{1} << 20);
   const BufferLease lease = buffers->Take(50000);
