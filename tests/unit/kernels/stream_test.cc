@@ -36,10 +36,11 @@ TEST(OpenDeviceTest, CudaIsAbsentWithoutAToolkit) {
   EXPECT_THAT(std::string(device.status().message()), HasSubstr("cuda"));
 }
 
-TEST(KernelTargetTest, NamesTheTargetAndTheBf16Kernel) {
+TEST(KernelTargetTest, NamesTargetBf16KernelAndRevision) {
   const std::string target = KernelTarget();
 
-  EXPECT_THAT(target, testing::MatchesRegex("[A-Z0-9_]+(\\+avx512bf16)?"));
+  EXPECT_THAT(target,
+              testing::MatchesRegex("[A-Z0-9_]+(\\+avx512bf16)?\\+k[0-9]+"));
   EXPECT_EQ(target.find("+avx512bf16") != std::string::npos, HasAvx512Bf16());
   EXPECT_EQ(target, KernelTarget());
 }
