@@ -136,9 +136,13 @@ bool LoopbackNetwork::State::DeliverPackets() {
   bool active = false;
   for (LoopbackPacket& packet : std::exchange(in_flight, {})) {
     const auto link = packet.from->links.find(packet.message.peer);
-    if (link == packet.from->links.end()) {  // failed since it was taken
-      packet.from->table->SendFinal(packet.message.slot,
-                                    absl::UnavailableError("not connected"));
+    if (link == packet.from->links.end()) {
+      if (packet.from->table->CheckOpen(packet.message.peer).ok()) {
+        waiting.push_back(packet);  // its Connect comes in the next round
+      } else {
+        packet.from->table->SendFinal(packet.message.slot,
+                                      absl::UnavailableError("not connected"));
+      }
       continue;
     }
     const LoopbackFarEnd far = link->second;
