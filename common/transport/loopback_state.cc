@@ -81,7 +81,7 @@ bool LoopbackNetwork::State::RunCommands() {
       continue;
     }
     command.from->links[command.peer] = {to, *accepted};
-    to->links[*accepted] = {command.from, command.peer};
+    to->links[*accepted] = {command.from.get(), command.peer};
   }
   return !commands.empty();
 }

@@ -39,7 +39,7 @@ struct LoopbackPacket {
 };
 
 struct LoopbackConnect {
-  LoopbackNode* from = nullptr;
+  std::shared_ptr<LoopbackNode> from;  // may be detached before its turn
   PeerId peer;
   uint16_t port = 0;
 };

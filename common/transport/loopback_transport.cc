@@ -80,7 +80,7 @@ absl::StatusOr<PeerId> LoopbackTransport::Connect(const std::string& host,
                          node_->table->AddPeer(absl::StrCat(host, ":", port)));
   {
     absl::MutexLock lock(&network_->mutex);
-    network_->connects.push_back({node_.get(), peer, port});
+    network_->connects.push_back({node_, peer, port});
     network_->work = true;
   }
   return peer;
