@@ -21,5 +21,11 @@ endif()
 find_package(dnnl CONFIG REQUIRED)
 find_program(FARKV_GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 
-# CUDA is found automatically and never required.
-option(FARKV_CUDA "Build the CUDA backend when a CUDA toolkit is found" ON)
+# CUDA is found automatically and never required. The backend itself is not
+# there yet: kernels/cuda_absent.cc answers for it in every build.
+find_package(CUDAToolkit QUIET)
+if(CUDAToolkit_FOUND)
+  message(STATUS "CUDA toolkit ${CUDAToolkit_VERSION}: found, not used yet")
+else()
+  message(STATUS "CUDA toolkit: not found, not needed")
+endif()

@@ -104,6 +104,29 @@ TEST_F(GenerationTest, FetchedColdRowsChangeNoToken) {
   EXPECT_EQ(hot.finished->tiers().cold_rows_read(), 0);
 }
 
+TEST_F(GenerationTest, TheFakeDeviceGivesTheSameTokens) {
+  StartNodes(1);
+  const std::vector<std::string> flags = {
+      "--hbm-ratio=0.1", "--cold=prefetch", kScarceT0,
+      "--memory-nodes=" + absl::StrJoin(cluster_->Addresses(), ",")};
+  std::vector<std::string> fake_flags = flags;
+  fake_flags.push_back("--device=fake");
+  auto fake = WorkerProcess::Start(fake_flags, /*faults=*/true);
+  ASSERT_TRUE(fake.ok()) << fake.status();
+  StartWorker(flags);
+  const GenerateRequest request = ForcedRequest(11, 20, kLongTokens);
+
+  const Generated late = (*fake)->Generate(request);
+  const Generated direct = worker_->Generate(request);
+
+  ASSERT_TRUE(late.status.ok()) << late.status.error_message();
+  ASSERT_TRUE(late.finished.has_value());
+  EXPECT_GT(late.finished->tiers().cold_rows_fetched(), 0);
+  EXPECT_EQ(late.tokens, direct.tokens);
+  (*fake)->process().Signal(SIGTERM);
+  EXPECT_EQ((*fake)->process().Wait(absl::Seconds(60)).value_or(-1), 0);
+}
+
 TEST_F(GenerationTest, EightSequencesOverTwoNodesReadMappedRows) {
   StartNodes(2);
   StartWorker({"--hbm-ratio=0.1", "--granularity=16", "--stripe=128",
@@ -125,7 +148,9 @@ TEST_F(GenerationTest, EightSequencesOverTwoNodesReadMappedRows) {
   int64_t mapped = 0;
   for (size_t i = 0; i < results.size(); ++i) {
     ASSERT_TRUE(results[i].status.ok()) << results[i].status.error_message();
-    ASSERT_TRUE(results[i].finished.has_value());
+    ASSERT_TRUE(results[i].finished.has_value())
+        << results[i].error->message() << "\n"
+        << worker_->Log();
     mapped += results[i].finished->tiers().cold_rows_mapped();
     EXPECT_EQ((*full)->Generate(request(i)).tokens, results[i].tokens);
   }

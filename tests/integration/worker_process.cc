@@ -69,7 +69,9 @@ absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(
       "--metrics-listen=127.0.0.1:0",
       "--model=" + ReasonerDir(),
       "--port-file=" + port_file,
-      "--t0-bytes=64MiB"};
+      "--t0-bytes=64MiB",
+      // A busy test machine may keep a node from answering for a second.
+      "--heartbeat=2s"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   FARKV_ASSIGN_OR_RETURN(ChildProcess process,
                          ChildProcess::Start(arguments, log_file));
