@@ -454,6 +454,18 @@ TYPED_TEST_P(TransportConformanceTest, AServerComesBackOnItsPort) {
   this->ExpectEcho(RandomBytes(1000, 1));
 }
 
+TYPED_TEST_P(TransportConformanceTest, ATransportMayGoRightAfterItsConnect) {
+  for (int i = 0; i < 20; ++i) {
+    this->StartClient();
+    ASSERT_TRUE(this->Submit(RandomBytes(100, 1)).ok());
+    this->client_.reset();
+    this->results_.Wait(1);
+  }
+
+  this->StartClient();
+  this->ExpectEcho(RandomBytes(100, 1));
+}
+
 TYPED_TEST_P(TransportConformanceTest, ShutdownEndsEverything) {
   this->StartClient();
   this->Hold(5);
@@ -511,8 +523,9 @@ REGISTER_TYPED_TEST_SUITE_P(
     CancellingAFinishedOperationIsTooLate, EndedOperationsGiveTheirSlotsBack,
     ClosingAPeerEndsItsOperations, AReplyToALostPeerIsRefused,
     AnUnknownPeerIsNotFound, NobodyListeningMeansUnavailable, ATakenPortIsNamed,
-    AServerComesBackOnItsPort, ShutdownEndsEverything,
-    ShutdownWaitsForAReplyUnderWay, AMalformedRequestIsRefusedAtOnce);
+    AServerComesBackOnItsPort, ATransportMayGoRightAfterItsConnect,
+    ShutdownEndsEverything, ShutdownWaitsForAReplyUnderWay,
+    AMalformedRequestIsRefusedAtOnce);
 
 }  // namespace farkv
 

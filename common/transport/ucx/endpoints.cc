@@ -1,6 +1,5 @@
 #include "common/transport/ucx/endpoints.h"
 
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +8,9 @@
 
 namespace farkv {
 namespace {
+
+// Longest that a close waits for the handshake of its connection.
+const absl::Duration kHandshakeLimit = absl::Seconds(2);
 
 // Who asks to be connected, for messages.
 std::string NameOf(ucp_conn_request_h request) {
@@ -100,7 +102,24 @@ absl::StatusOr<PeerId> Endpoints::Connect(const SocketAddress& address,
     table_->FailPeer(peer, opened, false);
     return opened;
   }
+  AwaitHandshake(by_peer_[peer].get());
   return peer;
+}
+
+// A flush ends when the connection is made, or has failed.
+void Endpoints::AwaitHandshake(Connection* connection) {
+  ucp_request_param_t params{};
+  params.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.cb.send = &OnSettled;
+  params.user_data = connection;
+  connection->settled =
+      !UCS_PTR_IS_PTR(ucp_ep_flush_nbx(connection->endpoint, &params));
+}
+
+void Endpoints::OnSettled(void* request, ucs_status_t, void* user_data) {
+  ucp_request_free(request);
+  static_cast<Connection*>(user_data)->settled = true;
 }
 
 absl::Status Endpoints::Open(PeerId peer, ucp_ep_params_t params) {
@@ -134,25 +153,40 @@ void Endpoints::Close(PeerId peer) {
   std::unique_ptr<Connection> connection = std::move(found->second);
   by_peer_.erase(found);
   by_endpoint_.erase(connection->endpoint);
-  ucp_request_param_t params{};
-  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-  params.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  connection->close_request = ucp_ep_close_nbx(connection->endpoint, &params);
+  connection->close_by = absl::Now() + kHandshakeLimit;
   closing_.push_back(std::move(connection));
 }
 
 bool Endpoints::PollClosing() {
-  std::erase_if(closing_, [this](const std::unique_ptr<Connection>& closing) {
-    if (UCS_PTR_IS_PTR(closing->close_request)) {
-      if (ucp_request_check_status(closing->close_request) == UCS_INPROGRESS) {
-        return false;
-      }
-      ucp_request_free(closing->close_request);
+  const size_t before = closing_.size();
+  std::erase_if(closing_, [this](const std::unique_ptr<Connection>& connection)
+                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread) {
+                                if (!PollClose(connection.get())) return false;
+                                table_->RemovePeer(connection->peer);
+                                return true;
+                              });
+  return closing_.size() != before;
+}
+
+bool Endpoints::PollClose(Connection* connection) {
+  if (!connection->close_begun) {
+    if (!connection->settled && absl::Now() < connection->close_by) {
+      return false;
     }
-    table_->RemovePeer(closing->peer);
-    return true;
-  });
-  return !closing_.empty();
+    connection->close_begun = true;
+    ucp_request_param_t params{};
+    params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    params.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    connection->close_request = ucp_ep_close_nbx(connection->endpoint, &params);
+  }
+  if (UCS_PTR_IS_PTR(connection->close_request)) {
+    if (ucp_request_check_status(connection->close_request) == UCS_INPROGRESS) {
+      return false;
+    }
+    ucp_request_free(connection->close_request);
+    connection->close_request = nullptr;
+  }
+  return connection->settled;  // its callback still needs the object
 }
 
 ucp_ep_h Endpoints::Find(PeerId peer) const {

@@ -43,10 +43,15 @@ class Endpoints {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread);
   // Takes the connections that asked since the last call; whether any did.
   bool AcceptPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread);
-  // Starts closing by force.
+  // Closes by force. A connection of ours that is still being made is given
+  // kHandshakeLimit first: UCX 1.13 aborts the process that we connect to when
+  // we vanish in the middle of its handshake.
   void Close(PeerId peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread);
-  // Reports closes that are final; whether some are still under way.
+  // Goes on with what is being closed; whether anything became final.
   bool PollClosing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread);
+  bool closing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread) {
+    return !closing_.empty();
+  }
 
   // Null when the peer has no open endpoint.
   ucp_ep_h Find(PeerId peer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread);
@@ -63,11 +68,20 @@ class Endpoints {
     Endpoints* owner = nullptr;
     PeerId peer;
     ucp_ep_h endpoint = nullptr;
+    bool settled = true;  // made or failed: not in the middle of a handshake
+    bool close_begun = false;
+    absl::Time close_by;
     void* close_request = nullptr;
   };
 
   static void OnConnectionRequest(ucp_conn_request_h request, void* arg);
   static void OnError(void* arg, ucp_ep_h endpoint, ucs_status_t status);
+  static void OnSettled(void* request, ucs_status_t status, void* user_data);
+  void AwaitHandshake(Connection* connection)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread);
+  // Whether the close is final.
+  static bool PollClose(Connection* connection)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread);
 
   // `params` says whom to connect to or which request to accept.
   absl::Status Open(PeerId peer, ucp_ep_params_t params)

@@ -1,5 +1,6 @@
 #include "common/transport/ucx/progress_engine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,8 @@ constexpr int kProgressBudget = 64;
 // How long closing endpoints may take at the end before UCX is destroyed
 // under them.
 constexpr absl::Duration kCloseLimit = absl::Seconds(5);
+// How often closing endpoints are looked after by a loop that is idle.
+constexpr absl::Duration kClosePoll = absl::Milliseconds(1);
 
 }  // namespace
 
@@ -61,7 +64,10 @@ bool ProgressEngine::ProgressUpToBudget() {
 void ProgressEngine::SleepUntilNextDeadline() {
   asleep_.store(true, std::memory_order_seq_cst);
   if (!table_->HasWork() && !HasCalls() && !stop_.load()) {
-    worker_->Sleep(table_->NextDeadline() - options_.clock->Now());
+    const absl::Duration limit =
+        endpoints_->closing() ? kClosePoll : absl::InfiniteDuration();
+    worker_->Sleep(
+        std::min(limit, table_->NextDeadline() - options_.clock->Now()));
   }
   asleep_.store(false, std::memory_order_seq_cst);
 }
