@@ -144,7 +144,7 @@ TEST_F(WorkerFaultsTest, AFrozenNodeDoesNotHangARequest) {
 
 TEST_F(WorkerFaultsTest, AKilledWorkersPagesAreFreeAfterItsLease) {
   StartNode();
-  StartWorker({"--lease=1s"});
+  StartWorker({"--lease=1s", "--heartbeat=250ms"});
   grpc::ClientContext context;
   SetDeadline(context, absl::Seconds(60));
   GenerateRequest request = LongRequest();

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -69,9 +70,13 @@ absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(
       "--metrics-listen=127.0.0.1:0",
       "--model=" + ReasonerDir(),
       "--port-file=" + port_file,
-      "--t0-bytes=64MiB",
-      // A busy test machine may keep a node from answering for a second.
-      "--heartbeat=2s"};
+      "--t0-bytes=64MiB"};
+  const bool has_heartbeat =
+      std::any_of(flags.begin(), flags.end(), [](const std::string& flag) {
+        return flag.rfind("--heartbeat=", 0) == 0;
+      });
+  // A busy test machine may keep a node from answering for a second.
+  if (!has_heartbeat) arguments.push_back("--heartbeat=2s");
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   FARKV_ASSIGN_OR_RETURN(ChildProcess process,
                          ChildProcess::Start(arguments, log_file));
