@@ -28,7 +28,7 @@ class ExactnessTest : public testing::TestWithParam<Case> {
     TieringOptions options;
     options.granularity = GetParam().granularity;
     options.t0_bytes = uint64_t{1} << 20;
-    options.heartbeat = absl::Milliseconds(100);
+    options.heartbeat = absl::Seconds(5);
     return options;
   }
 
