@@ -1,11 +1,7 @@
-#include <memory>
-#include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
-#include "common/async/completion.h"
 #include "common/async/thread_executor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -54,35 +50,17 @@ TEST(ThreadExecutorTest, ThreadsRunSideBySide) {
   both.Wait();
 }
 
-TEST(CompletionTest, DeliversOnceAndNeverInline) {
+TEST(SteppingExecutorTest, RunsOnlyWhenAsked) {
   SteppingExecutor executor;
   std::vector<int> seen;
-  Completion<int> completion(&executor, [&seen](absl::StatusOr<int> result) {
-    seen.push_back(result.value());
-  });
-
-  completion.Complete(1);
-  completion.Complete(2);
-
-  EXPECT_FALSE(completion.pending());
+  executor.Execute([&seen] { seen.push_back(1); });
+  executor.Execute([&seen] { seen.push_back(2); });
   EXPECT_TRUE(seen.empty());
-  EXPECT_EQ(executor.RunAll(), 1);
+
+  EXPECT_TRUE(executor.RunOne());
   EXPECT_THAT(seen, ElementsAre(1));
-}
-
-TEST(CompletionTest, AForgottenCompletionDeliversAnError) {
-  SteppingExecutor executor;
-  std::vector<absl::StatusCode> seen;
-  {
-    Completion<int> completion(&executor, [&seen](absl::StatusOr<int> result) {
-      seen.push_back(result.status().code());
-    });
-    Completion<int> moved = std::move(completion);
-  }
-
-  executor.RunAll();
-
-  EXPECT_THAT(seen, ElementsAre(absl::StatusCode::kInternal));
+  EXPECT_EQ(executor.RunAll(), 1);
+  EXPECT_FALSE(executor.RunOne());
 }
 
 }  // namespace
