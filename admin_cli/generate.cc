@@ -156,7 +156,8 @@ int Generate(const CliOptions& options, const GenerateOptions& generate) {
     PrintError(
         generate.worker,
         absl::Status(static_cast<absl::StatusCode>(collector.error()->code()),
-                     collector.error()->message()));
+                     collector.error()->message()),
+        /*answered=*/true);
     return kExitError;
   }
   if (options.output == "json") {

@@ -81,7 +81,9 @@ void AddGenerate(CLI::App& app, Invocation& v) {
       ->envname("FARKV_WORKER");
   generate->add_option("--prompt", g.prompt, "Text");
   generate->add_option("--prompt-file", g.prompt_file, "File with the text");
-  generate->add_option("--prompt-ids", g.prompt_ids, "Token ids")
+  generate
+      ->add_option("--prompt-ids", g.prompt_ids,
+                   "Token ids, comma-separated, instead of a text")
       ->delimiter(',')
       ->allow_extra_args(false);
   generate->add_option("--request-id", g.request_id, "Chosen id");
@@ -89,12 +91,16 @@ void AddGenerate(CLI::App& app, Invocation& v) {
   generate->add_option("--top-p", g.top_p, "In (0, 1]");
   generate->add_option("--top-k", g.top_k, "0 is all");
   generate->add_option("--seed", g.seed, "Seed of the draws");
-  generate->add_option("--max-new-tokens", g.max_new_tokens, "At most");
+  generate->add_option("--max-new-tokens", g.max_new_tokens,
+                       "Tokens at most; the worker's default is 256");
   generate->add_option("--stop", g.stop_texts, "Stop text; may be repeated")
       ->take_all()
       ->allow_extra_args(false);
-  generate->add_option("--stop-ids", g.stop_ids, "Stop tokens")->delimiter(',');
-  generate->add_option("--forced-ids", g.forced_ids, "Forced tokens")
+  generate->add_option("--stop-ids", g.stop_ids, "Stop tokens, comma-separated")
+      ->delimiter(',');
+  generate
+      ->add_option("--forced-ids", g.forced_ids,
+                   "Forced tokens, comma-separated")
       ->delimiter(',')
       ->allow_extra_args(false);
   generate->add_option("--hbm-ratio", g.hbm_ratio, "Share kept in T0");

@@ -16,17 +16,22 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(
   return grpc::CreateChannel(address, credentials);
 }
 
-void PrintError(const std::string& address, const absl::Status& status) {
+void PrintError(const std::string& address, const absl::Status& status,
+                bool answered) {
   std::cerr << "error: " << address << ": "
             << absl::StatusCodeToString(status.code()) << ": "
             << status.message() << "\n";
   if (ReasonOf(status) != ErrorReason::kUnspecified) {
     std::cerr << "reason: " << ErrorReasonName(ReasonOf(status)) << "\n";
   }
-  if (absl::IsUnavailable(status)) {
+  if (absl::IsUnavailable(status) && !answered) {
     std::cerr << "hint: is the process running, and is this its address "
                  "(--admin-listen for get and describe, --listen for "
                  "generate)?\n";
+  }
+  if (absl::IsUnimplemented(status) && status.message().empty()) {
+    std::cerr << "hint: the process at this address has no such service; is "
+                 "it the address of another listener?\n";
   }
 }
 

@@ -23,7 +23,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const CliOptions& options,
                                                     const std::string& address);
 
 // Prints "error: ADDRESS: CODE: message" and what to try, to stderr.
-void PrintError(const std::string& address, const absl::Status& status);
+// `answered`: the process at the address said so itself.
+void PrintError(const std::string& address, const absl::Status& status,
+                bool answered = false);
 
 // Runs `call` for each address; it fills in a context with the deadline set.
 // Returns the exit code: ok, unhealthy when none answered, else partial.

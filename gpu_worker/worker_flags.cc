@@ -112,6 +112,8 @@ absl::Status WorkerFlags::Finish() {
     return Later("budget-tokens or --budget-ratio", "above 0");
   }
   if (t2_ratio_ != 0) return Later("t2-ratio", "above 0");
+  if (t2_bits_ != 8) return Later("t2-bits", absl::StrCat(t2_bits_));
+  if (!protect_prompt_) return Later("protect-prompt", "false");
   if (replicas_ != 1) return Later("replicas", absl::StrCat(replicas_));
   if (cold_ == "pushdown") return Later("cold", cold_);
   engine.kv_dtype = kv_dtype_ == "f32" ? DType::kF32 : DType::kBf16;

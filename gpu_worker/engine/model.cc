@@ -23,6 +23,12 @@ absl::StatusOr<Model> Model::Load(const std::string& directory,
         model.tokenizer.vocab_size() - 1, ", config.json a vocab_size of ",
         model.config.vocab_size));
   }
+  for (int32_t token : model.config.eos_tokens) {
+    if (token >= 0 && token < model.config.vocab_size) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", directory, "\": config.json has eos_token_id ",
+                     token, " and vocab_size ", model.config.vocab_size));
+  }
   FARKV_ASSIGN_OR_RETURN(model.weights,
                          ModelWeights::Load(directory, model.config, device));
   return model;

@@ -149,6 +149,13 @@ absl::StatusOr<ModelWeights> ModelWeights::Load(const std::string& directory,
   FARKV_ASSIGN_OR_RETURN(
       const auto file,
       SafetensorsFile::Open(absl::StrCat(directory, "/model.safetensors")));
+  const std::string surplus = absl::StrCat("model.layers.", config.num_layers,
+                                           ".input_layernorm.weight");
+  if (file->Contains(surplus)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", file->path(), "\" has a tensor ", surplus,
+        ", config.json has num_hidden_layers ", config.num_layers));
+  }
   Loader loader(*file, device);
   ModelWeights weights;
   FARKV_ASSIGN_OR_RETURN(const TensorView embedding,

@@ -1,7 +1,9 @@
 #include "gpu_worker/tiering/tiering_options.h"
 
 #include <bit>
+#include <filesystem>
 #include <limits>
+#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -70,6 +72,14 @@ absl::Status TieringOptions::Validate() const {
   if (cold == ColdMode::kMap && map_dir.empty()) {
     return absl::InvalidArgumentError(
         "--cold=map needs --map-dir, which is empty");
+  }
+  std::error_code error;
+  if (!map_dir.empty() && !std::filesystem::is_directory(map_dir, error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--map-dir is \"", map_dir, "\", not a directory"));
+  }
+  if (tenant.empty()) {
+    return absl::InvalidArgumentError("--tenant is empty");
   }
   FARKV_RETURN_IF_ERROR(CheckStripe(stripe_tokens));
   FARKV_RETURN_IF_ERROR(CheckTimes(*this));
