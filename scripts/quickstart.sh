@@ -84,8 +84,8 @@ node_pid=$!
 await "$dir/node.json" "$node_pid"
 FARKV_NODES="127.0.0.1:$(port admin "$dir/node.json")"
 export FARKV_NODES
-start_worker tiered --map-dir="$dir" --hbm-ratio=0.3 --t0-bytes=1536KiB \
-  --recent=16 --interval=16 \
+start_worker tiered --map-dir="$dir" --hbm-ratio=0.3 --t0-bytes=1344KiB \
+  --granularity=16 --recent=16 --interval=16 \
   --memory-nodes="127.0.0.1:$(port listen "$dir/node.json")"
 "$bin/farkvctl" get nodes
 
@@ -96,7 +96,7 @@ expected=$(head -n 1 "$model/heldout.jsonl" |
   sed 's/.*"answer": "\([^"]*\)".*/\1/')
 echo "prompt: $(cat "$dir/prompt.txt")"
 "$bin/farkvctl" generate --prompt-file "$dir/prompt.txt" \
-  --max-new-tokens 500 -o json >"$dir/tiered.json"
+  --max-new-tokens 450 -o json >"$dir/tiered.json"
 text=$(sed -n 's/^  "text": "\(.*\)",$/\1/p' "$dir/tiered.json")
 echo "output: $text"
 echo "answer: ${text#*!} (expected $expected)"
@@ -128,7 +128,7 @@ kill -TERM "$worker_pid"
 wait "$worker_pid"
 start_worker full --t0-bytes=64MiB
 "$bin/farkvctl" generate --prompt-file "$dir/prompt.txt" \
-  --max-new-tokens 500 -o json >"$dir/full.json"
+  --max-new-tokens 450 -o json >"$dir/full.json"
 echo "cold rows read: $(field coldRowsRead "$dir/full.json")"
 for run in tiered full; do
   sed -n '/"text"/,/"finishReason"/p' "$dir/$run.json" >"$dir/$run.output"
