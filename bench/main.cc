@@ -8,6 +8,7 @@
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
 #include "bench/subcommands.h"
+#include "common/telemetry/log.h"
 
 namespace farkv::bench {
 namespace {
@@ -25,6 +26,8 @@ int Main(int argc, char** argv) {
   Run chosen;
   for (const auto add : kSubcommands) add(app, chosen);
   CLI11_PARSE(app, argc, argv);
+  // The engine's log goes to stderr; stdout is for JSON lines alone.
+  SetUpLogging({.level = "warn"}, "farkv-bench").IgnoreError();
   if (const absl::Status status = chosen(); !status.ok()) {
     std::fprintf(stderr, "farkv-bench: %s\n", status.ToString().c_str());
     return 1;
