@@ -27,7 +27,8 @@ struct PackedWeight {
 };
 
 // Packs a row-major [rows][cols] host matrix of `type` elements. Any shape
-// with rows, cols >= 1, else INVALID_ARGUMENT. `host` has been read on return.
+// with rows, cols >= 1, else INVALID_ARGUMENT. `host` may have any alignment (a
+// mapped file promises none) and has been read on return.
 // RESOURCE_EXHAUSTED when the device has no room.
 absl::StatusOr<PackedWeight> PackWeight(Device& device, Stream& stream,
                                         WeightType type, const void* host,

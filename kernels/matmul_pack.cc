@@ -16,21 +16,24 @@ constexpr size_t kBlock = 32;
 
 size_t RoundUpToPair(size_t value) { return (value + 1) / 2 * 2; }
 
-// Row `column` of the panel, elements [begin, end).
+// Row `column` of the panel, elements [begin, end). `from` may have any
+// alignment: a mapped file promises none.
 template <class T>
-void PackRow(const T* from, size_t column, size_t begin, size_t end, T* out) {
+void PackRow(const std::byte* from, size_t column, size_t begin, size_t end,
+             T* out) {
   constexpr size_t kStep = sizeof(T) == sizeof(float) ? 1 : 2;
   for (size_t i = begin; i < end; ++i) {
-    out[(i / kStep * kPanelColumns + column) * kStep + i % kStep] = from[i];
+    std::memcpy(out + (i / kStep * kPanelColumns + column) * kStep + i % kStep,
+                from + i * sizeof(T), sizeof(T));
   }
 }
 
 template <class T>
-void PackRows(const T* from, size_t num_rows, size_t cols, T* out) {
+void PackRows(const std::byte* from, size_t num_rows, size_t cols, T* out) {
   for (size_t begin = 0; begin < cols; begin += kBlock) {
     const size_t end = std::min(begin + kBlock, cols);
     for (size_t r = 0; r < num_rows; ++r) {
-      PackRow(from + r * cols, r, begin, end, out);
+      PackRow(from + r * cols * sizeof(T), r, begin, end, out);
     }
   }
 }
@@ -52,11 +55,12 @@ void PackPanel(WeightType type, const void* host, int32_t rows, int32_t cols,
   const size_t num_rows =
       std::min<size_t>(kPanelColumns, static_cast<size_t>(rows) - first);
   std::memset(out, 0, PanelBytes(type, cols));
+  const auto* from = static_cast<const std::byte*>(host);
   if (type == WeightType::kF32) {
-    PackRows(static_cast<const float*>(host) + first * k, num_rows, k,
+    PackRows(from + first * k * sizeof(float), num_rows, k,
              reinterpret_cast<float*>(out));
   } else {
-    PackRows(static_cast<const uint16_t*>(host) + first * k, num_rows, k,
+    PackRows(from + first * k * sizeof(uint16_t), num_rows, k,
              reinterpret_cast<uint16_t*>(out));
   }
 }

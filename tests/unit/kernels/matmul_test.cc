@@ -382,6 +382,29 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values("cpu", "fake"),
                        ::testing::Values(WeightType::kBf16, WeightType::kF32)));
 
+// A mapped file puts its tensors anywhere; UBSan sees the load.
+TEST(PackWeightTest, HostDataOfAnyAlignmentIsPackedAlike) {
+  ThreadPool pool(1);
+  absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice("cpu", pool);
+  ASSERT_TRUE(device.ok()) << device.status();
+  const std::unique_ptr<Stream> stream = (*device)->NewStream();
+  const std::vector<float> values = Values(12).Take(70 * 9);
+  for (const WeightType type : {WeightType::kBf16, WeightType::kF32}) {
+    std::vector<std::byte> shifted(values.size() * sizeof(float) + 8);
+    std::vector<std::string> packed;
+    for (size_t shift = 0; shift < 8; ++shift) {
+      std::memcpy(shifted.data() + shift, values.data(),
+                  values.size() * sizeof(float));
+      const absl::StatusOr<PackedWeight> weight =
+          PackWeight(**device, *stream, type, shifted.data() + shift, 70, 9);
+      ASSERT_TRUE(weight.ok()) << weight.status();
+      packed.emplace_back(reinterpret_cast<const char*>(weight->data.data()),
+                          weight->data.size());
+    }
+    EXPECT_THAT(packed, ::testing::Each(packed.front()));
+  }
+}
+
 TEST(PackWeightTest, AnEmptyShapeIsRefusedWithItsNumbers) {
   ThreadPool pool(1);
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice("cpu", pool);
