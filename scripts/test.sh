@@ -29,7 +29,9 @@ build() {
     cat "build/$1-configure.log"
     exit 1
   }
+  began=$(date +%s)
   cmake --build "build/$1" --target "$2" -j "$jobs"
+  echo "== $1: built $2 in $(($(date +%s) - began)) s"
 }
 
 # run PRESET [CTEST ARGUMENT...]
