@@ -19,9 +19,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <vector>
 
 #include "common/attention_tree/merge.h"
+#include "common/attention_tree/tree.h"
+#include "common/base/thread_pool.h"
 #include "common/layout/kv_geometry.h"
 #include "kernels/stream.h"
 
@@ -51,8 +55,26 @@ struct PageRuns {
   std::span<const Run> runs;
 };
 
+// An aligned subtree of one query row's leaves, computed by another party.
+struct ForeignSubtree {
+  SubtreeId id;
+  PartialView partials;  // of all query heads, host memory, borrowed
+};
+
+// The pages of a decode row that others compute meanwhile (pushdown).
+struct AttentionElsewhere {
+  // Returns when `subtrees` is final. Called once, when the own leaves have
+  // been computed, on the thread that runs the operation; must not itself run
+  // one.
+  std::function<void()> wait;
+  // Maximal complete ones, ascending, none over a page of the sequence's own.
+  std::vector<ForeignSubtree> subtrees;
+  // Written: the row's final m and l, [num_query_heads] each, host memory.
+  std::vector<float> m, l;
+};
+
 // The query rows of one sequence: consecutive positions, all of whose K and V
-// (the queries' own included) are already in `pages`.
+// (the queries' own included) are already in `pages` or elsewhere.
 struct AttentionSequence {
   int32_t first_row = 0;            // row in AttentionArgs::queries and ::out
   int32_t num_rows = 0;             // 1 in decode, the chunk length in prefill
@@ -63,6 +85,9 @@ struct AttentionSequence {
   // Positions at or past its size are not scored; no two sequences of a call
   // may share it.
   std::span<int64_t> scores;
+  // Not null: num_rows is 1, and other parties have more pages. Borrowed until
+  // the operation has run.
+  AttentionElsewhere* elsewhere = nullptr;
 };
 
 struct AttentionArgs {
@@ -81,6 +106,24 @@ void Attention(Stream& stream, const AttentionArgs& args);
 
 // Partial results of one query row are a PartialView over num_query_heads
 // heads. Borrowed.
+
+// Where the results of AttentionSubtrees go; views are lent for the call.
+struct SubtreeSink {
+  // Each maximal complete subtree of args.sequences[sequence], ascending.
+  std::function<void(int sequence, SubtreeId id, PartialView partials)> subtree;
+  // Each leaf's exp(logit - m), [num_query_heads][64], and its m; `page` counts
+  // in the sequence's pages. Empty: not wanted.
+  std::function<void(int sequence, int page, const float* weights,
+                     const float* m)>
+      leaf;
+};
+
+// What a party that has only the given pages can compute of some decode rows
+// (num_rows is 1): pages that are not given are elsewhere. Merged with the
+// other parties' subtrees the bits are those of Attention(). `args.out` and
+// scores are not used. The sink is called on the calling thread.
+void AttentionSubtrees(ThreadPool& pool, const AttentionArgs& args,
+                       const SubtreeSink& sink);
 
 // Leaf of one page for one query row at `position`. `weights`, when not null,
 // receives exp(logit - m) as [num_query_heads][64], +0 where dead.

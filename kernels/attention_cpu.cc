@@ -1,29 +1,16 @@
-// Attention on the CPU: rounds of units (attention_plan.h) over the pool; then
-// each row is finished along the tree; then scores are added page by page.
-//
-// Scratch belongs to threads: the one that runs the operation holds the
-// round's partials and weights, each thread that works on a unit its tree and
-// row lists. It grows to the largest call and is kept, so a decode step
-// allocates nothing. Calls on different threads share nothing.
+// Attention on the CPU: each row is finished along the tree, then scores are
+// added page by page (attention_round.h has what comes before).
 #include <algorithm>
 #include <vector>
 
-#include "kernels/attention_call.h"
+#include "kernels/attention_round.h"
 #include "kernels/attention_scores.h"
 #include "kernels/cpu_features.h"
 
 namespace farkv {
 namespace {
 
-// Scratch of a round: 16 MiB of partials, 32 MiB of weights, or one row block.
-constexpr size_t kPartialFloats = size_t{4} << 20;
-constexpr size_t kWeightFloats = size_t{8} << 20;
 constexpr double kFixedPointOne = 0x1p+40;
-
-struct RowOfBlock {
-  int block;
-  int row;
-};
 
 // One page of one sequence and the blocks of the round that may score it.
 struct ScoredPage {
@@ -32,63 +19,52 @@ struct ScoredPage {
   int page;
 };
 
-struct CallScratch {
-  AttentionRound round;
-  std::vector<float> partials;
-  std::vector<float> weights;
-  std::vector<float> leaf_m;
-  std::vector<std::byte> queries;
-  std::vector<RowOfBlock> rows;
-  std::vector<ScoredPage> scored_pages;
+struct FinishScratch {
+  AttentionTree tree;
+  std::vector<ScoredPage> pages;
 };
 
-template <class T>
-T& ThreadScratch() {
-  static thread_local T scratch;
-  return scratch;
+// Adds a row's splits and what others computed, in order.
+void AddSubtrees(const AttentionCall& call, const RowBlock& block,
+                 size_t first_split, int row, AttentionTree& tree) {
+  const int heads = call.args->num_query_heads;
+  const int dim = call.args->geometry.head_dim;
+  std::span<const ForeignSubtree> foreign;
+  const AttentionElsewhere* elsewhere = call.SequenceOf(block).elsewhere;
+  if (elsewhere != nullptr) foreign = elsewhere->subtrees;
+  const auto add_foreign_before = [&](int64_t page) {
+    while (!foreign.empty() && foreign.front().id.begin() < page) {
+      CopyPartials(heads, dim, foreign.front().partials,
+                   tree.Begin(foreign.front().id));
+      foreign = foreign.subspan(1);
+    }
+  };
+  for (int split = 0; split < block.num_splits; ++split) {
+    const SubtreeId id =
+        call.round->splits[first_split + static_cast<size_t>(split)];
+    add_foreign_before(id.begin());
+    CopyPartials(heads, dim, call.Partial(block, split, row), tree.Begin(id));
+  }
+  add_foreign_before(int64_t{1} << AttentionTree::kRootLevel);
 }
 
-template <class T>
-T* Grow(std::vector<T>& storage, size_t size) {
-  if (storage.size() < size) storage.resize(size);
-  return storage.data();
-}
-
-void PackRow(const LeafKernel& kernel, const AttentionArgs& args,
-             const float* query_row, std::byte* packed) {
-  const int count = args.num_query_heads * args.geometry.head_dim;
-  kernel.pack_query(query_row, count, packed);
-}
-
-void PackRows(const AttentionCall& call, ThreadPool& pool,
-              const std::vector<RowOfBlock>& rows) {
-  pool.ParallelFor(static_cast<int64_t>(rows.size()), [&](int64_t i) {
-    const RowOfBlock& item = rows[static_cast<size_t>(i)];
-    const RowBlock& block = call.round->blocks[static_cast<size_t>(item.block)];
-    const size_t row = call.RowOf(block, item.row);
-    PackRow(*call.kernel, *call.args,
-            call.args->queries + row * call.heads() * call.head_dim(),
-            call.QueryOf(row, 0));
-  });
-}
-
-// Merges a row's splits, normalises, and leaves the final m and l in the
+// Merges a row's subtrees, normalises, and leaves the final m and l in the
 // partial of split 0.
 void FinishRow(const AttentionCall& call, const RowBlock& block,
                size_t first_split, int row) {
   const int heads = call.args->num_query_heads;
   const int dim = call.args->geometry.head_dim;
   const PartialView result = call.Partial(block, 0, row);
-  if (block.num_splits == 0) ClearPartials(heads, dim, result);
-  if (block.num_splits > 1) {
-    AttentionTree& tree = ThreadScratch<AttentionTree>();
+  AttentionElsewhere* elsewhere = call.SequenceOf(block).elsewhere;
+  if (block.num_splits != 1 || elsewhere != nullptr) {
+    AttentionTree& tree = ThreadScratch<FinishScratch>().tree;
     tree.Reset(heads, dim, AttentionTree::Gaps::kAbsent);
-    for (int split = 0; split < block.num_splits; ++split) {
-      const SubtreeId id =
-          call.round->splits[first_split + static_cast<size_t>(split)];
-      CopyPartials(heads, dim, call.Partial(block, split, row), tree.Begin(id));
-    }
+    AddSubtrees(call, block, first_split, row, tree);
     CopyPartials(heads, dim, tree.Root(), result);
+  }
+  if (elsewhere != nullptr) {
+    elsewhere->m.assign(result.m, result.m + heads);
+    elsewhere->l.assign(result.l, result.l + heads);
   }
   NormalizePartials(
       heads, dim, result,
@@ -165,52 +141,24 @@ void ListScoredPages(const AttentionRound& round,
   }
 }
 
-void ListRows(const AttentionRound& round, std::vector<RowOfBlock>& rows) {
-  rows.clear();
-  for (size_t b = 0; b < round.blocks.size(); ++b) {
-    for (int row = 0; row < round.blocks[b].num_rows; ++row) {
-      rows.push_back({static_cast<int>(b), row});
-    }
-  }
-}
-
 void RunRound(ThreadPool& pool, const AttentionArgs& args,
-              const LeafKernel& kernel, CallScratch& scratch) {
+              const LeafKernel& kernel, RoundScratch& scratch) {
   const AttentionRound& round = scratch.round;
-  AttentionCall call;
-  call.args = &args;
-  call.kernel = &kernel;
-  call.round = &round;
-  const size_t heads = call.heads();
-  call.partials = Grow(scratch.partials,
-                       round.num_partials * heads * (call.head_dim() + 2));
-  call.weights = Grow(scratch.weights, round.num_leaves * heads * kPageTokens);
-  call.leaf_m = Grow(scratch.leaf_m, round.num_leaves * heads);
-  call.queries = scratch.queries.data();
-  ListRows(round, scratch.rows);
-  PackRows(call, pool, scratch.rows);
-  pool.ParallelFor(static_cast<int64_t>(round.units.size()), [&](int64_t i) {
-    RunUnit(call, round.units[static_cast<size_t>(i)]);
-  });
+  const AttentionCall call = RunUnits(pool, args, kernel, scratch);
+  for (const RowBlock& block : round.blocks) {
+    AttentionElsewhere* elsewhere = call.SequenceOf(block).elsewhere;
+    if (elsewhere != nullptr) elsewhere->wait();
+  }
   pool.ParallelFor(static_cast<int64_t>(scratch.rows.size()), [&](int64_t i) {
     const RowOfBlock& item = scratch.rows[static_cast<size_t>(i)];
     const size_t b = static_cast<size_t>(item.block);
     FinishRow(call, round.blocks[b], round.first_split[b], item.row);
   });
-  ListScoredPages(round, scratch.scored_pages);
-  pool.ParallelFor(
-      static_cast<int64_t>(scratch.scored_pages.size()), [&](int64_t i) {
-        ScorePage(call, scratch.scored_pages[static_cast<size_t>(i)]);
-      });
-}
-
-size_t NumRows(const AttentionArgs& args) {
-  size_t rows = 0;
-  for (const AttentionSequence& sequence : args.sequences) {
-    rows = std::max(rows, static_cast<size_t>(sequence.first_row) +
-                              static_cast<size_t>(sequence.num_rows));
-  }
-  return rows;
+  std::vector<ScoredPage>& pages = ThreadScratch<FinishScratch>().pages;
+  ListScoredPages(round, pages);
+  pool.ParallelFor(static_cast<int64_t>(pages.size()), [&](int64_t i) {
+    ScorePage(call, pages[static_cast<size_t>(i)]);
+  });
 }
 
 }  // namespace
@@ -222,15 +170,8 @@ LeafKernel ChooseLeafKernel(DType dtype) {
 
 void RunAttention(ThreadPool& pool, const AttentionArgs& args,
                   const LeafKernel& kernel) {
-  CallScratch& scratch = ThreadScratch<CallScratch>();
-  const size_t heads = static_cast<size_t>(args.num_query_heads);
-  const size_t dim = static_cast<size_t>(args.geometry.head_dim);
-  Grow(scratch.queries,
-       NumRows(args) * heads * dim * kernel.query_element_bytes);
-  AttentionLimits limits;
-  limits.num_threads = pool.num_threads();
-  limits.max_partials = kPartialFloats / (heads * (dim + 2));
-  limits.max_leaves = kWeightFloats / (heads * kPageTokens);
+  RoundScratch& scratch = ThreadScratch<RoundScratch>();
+  const AttentionLimits limits = scratch.Prepare(args, kernel, pool);
   AttentionCursor cursor;
   while (PlanRound(args, limits, cursor, scratch.round)) {
     RunRound(pool, args, kernel, scratch);
@@ -252,7 +193,8 @@ void RunLeaf(const AttentionArgs& args, const LeafKernel& kernel,
   const int group = args.num_query_heads / args.geometry.num_kv_heads;
   std::byte* packed =
       Grow(scratch.query, heads * dim * kernel.query_element_bytes);
-  PackRow(kernel, args, query_row, packed);
+  kernel.pack_query(query_row, args.num_query_heads * args.geometry.head_dim,
+                    packed);
   LeafQuery* queries = Grow(scratch.queries, static_cast<size_t>(group));
   scratch.dense.Set(args.geometry.VectorBytes());
   const uint64_t mask = CausalMask(page.page_index, position);

@@ -107,9 +107,12 @@ LeafKernel Avx512Bf16LeafKernel();
 // The one that Attention() and AttentionLeaf() use.
 LeafKernel ChooseLeafKernel(DType dtype);
 
-// Attention() on the calling thread and `pool`, with a given implementation.
+// Attention() and the others on the calling thread and `pool`, with a given
+// implementation.
 void RunAttention(ThreadPool& pool, const AttentionArgs& args,
                   const LeafKernel& kernel);
+void RunSubtrees(ThreadPool& pool, const AttentionArgs& args,
+                 const LeafKernel& kernel, const SubtreeSink& sink);
 void RunLeaf(const AttentionArgs& args, const LeafKernel& kernel,
              const float* query_row, int64_t position, const PageRuns& page,
              PartialView result, float* weights);

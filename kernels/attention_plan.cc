@@ -52,6 +52,23 @@ int SplitLevel(std::span<const PageRuns> pages, int64_t wanted) {
   return level;
 }
 
+// The largest aligned subtree, of at most `cap` levels, that starts with
+// pages[first] and has all its pages.
+SubtreeId CompleteSubtree(std::span<const PageRuns> pages, int first, int cap) {
+  const int32_t index = pages[static_cast<size_t>(first)].page_index;
+  SubtreeId subtree{0, index};
+  while (subtree.level < cap && (subtree.index & 1) == 0) {
+    const int64_t last = first + (int64_t{2} << subtree.level) - 1;
+    if (last >= static_cast<int64_t>(pages.size()) ||
+        pages[static_cast<size_t>(last)].page_index !=
+            subtree.Parent().end() - 1) {
+      break;
+    }
+    subtree = subtree.Parent();
+  }
+  return subtree;
+}
+
 // Appends the units of one split, cut into `pieces` ranges of KV heads.
 void AddUnits(AttentionUnit unit, int num_kv_heads, int pieces,
               AttentionRound& round) {
@@ -63,7 +80,7 @@ void AddUnits(AttentionUnit unit, int num_kv_heads, int pieces,
 }
 
 void AddBlock(const AttentionArgs& args, RowBlock block, int64_t wanted,
-              AttentionRound& round) {
+              bool complete, AttentionRound& round) {
   const AttentionSequence& sequence =
       args.sequences[static_cast<size_t>(block.sequence)];
   const auto pages = sequence.pages.first(static_cast<size_t>(block.num_pages));
@@ -85,8 +102,11 @@ void AddBlock(const AttentionArgs& args, RowBlock block, int64_t wanted,
     unit.block = static_cast<int>(round.blocks.size());
     unit.split = static_cast<int>(round.splits.size() - first_split);
     unit.first_page = page;
-    unit.subtree = {level,
-                    pages[static_cast<size_t>(page)].page_index >> level};
+    unit.subtree =
+        complete
+            ? CompleteSubtree(pages, page, level)
+            : SubtreeId{level,
+                        pages[static_cast<size_t>(page)].page_index >> level};
     while (page < block.num_pages &&
            pages[static_cast<size_t>(page)].page_index < unit.subtree.end()) {
       ++page;
@@ -144,7 +164,7 @@ bool PlanRound(const AttentionArgs& args, const AttentionLimits& limits,
     block.num_rows = std::min(rows, sequence.num_rows - cursor.row);
     block.num_pages =
         VisiblePages(sequence, block.first_row + block.num_rows - 1);
-    block.scored = !sequence.scores.empty();
+    block.scored = limits.keep_leaves || !sequence.scores.empty();
     if (Full(round, block, limits)) break;
     const int64_t wanted =
         limits.num_threads == 1
@@ -152,7 +172,8 @@ bool PlanRound(const AttentionArgs& args, const AttentionLimits& limits,
             : (limits.num_threads * kUnitsPerThread * block.num_pages + total -
                1) /
                   total;
-    AddBlock(args, block, wanted, round);
+    AddBlock(args, block, wanted,
+             limits.subtrees || sequence.elsewhere != nullptr, round);
     cursor.row += block.num_rows;
   }
   return !round.blocks.empty();

@@ -22,14 +22,18 @@ struct AttentionLimits {
   // Partials of query rows, and leaves with weights, that a round may hold.
   size_t max_partials = 0;
   size_t max_leaves = 0;
+  // For AttentionSubtrees: every unit is a complete subtree, and leaves are
+  // kept whether or not a sequence has scores.
+  bool subtrees = false;
+  bool keep_leaves = false;
 };
 
 struct RowBlock {
   int sequence = 0;
   int first_row = 0;  // within the sequence
   int num_rows = 0;
-  int num_pages = 0;  // pages of the sequence that its last row sees
-  bool scored = false;
+  int num_pages = 0;    // pages of the sequence that its last row sees
+  bool scored = false;  // leaves' weights and m are kept
   int num_splits = 0;
   // Partials of (split, row): first_partial + split * num_rows + row.
   size_t first_partial = 0;

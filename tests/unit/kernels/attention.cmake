@@ -7,3 +7,6 @@ farkv_test(attention_bits_test
 farkv_test(attention_leaf_test
   SRCS attention_leaf_test.cc attention_case.cc
   DEPS farkv_attention hwy::hwy LABELS unit cpu)
+farkv_test(attention_subtrees_test
+  SRCS attention_subtrees_test.cc attention_case.cc
+  DEPS farkv_attention hwy::hwy LABELS unit cpu)
