@@ -7,8 +7,8 @@
 #include "common/base/bf16.h"
 #include "common/base/endian.h"
 #include "common/base/status_macros.h"
+#include "gpu_worker/checkpoint/safetensors.h"
 #include "gpu_worker/model/half.h"
-#include "gpu_worker/model/safetensors.h"
 
 namespace farkv {
 namespace {

@@ -1,4 +1,4 @@
-#include "gpu_worker/model/safetensors.h"
+#include "gpu_worker/checkpoint/safetensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ TEST_F(SafetensorsTest, InconsistentTensorsAreRefusedByName) {
           "b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
       std::string(12, 'x'), HasSubstr("overlap"));
   ExpectRefused("[1]", "", HasSubstr("JSON object"));
-  ExpectRefused("{nonsense", "", HasSubstr("JSON object"));
+  ExpectRefused("{nonsense", "", HasSubstr("JSON text"));
   ExpectRefused(R"({"a":7})", "", HasSubstr("dtype"));
 }
 
