@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "gpu_worker/model/model_config.h"
-#include "gpu_worker/model/tokenizer.h"
 #include "gpu_worker/model/weights.h"
+#include "gpu_worker/tokenizer/tokenizer.h"
 
 namespace farkv {
 

@@ -12,8 +12,8 @@
 
 #include "gpu_worker/engine/generation.h"
 #include "gpu_worker/engine/output_text.h"
-#include "gpu_worker/model/tokenizer.h"
 #include "gpu_worker/tiering/kv_cache.h"
+#include "gpu_worker/tokenizer/tokenizer.h"
 
 namespace farkv {
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gpu_worker/model/half.h"
 #include "gpu_worker/model/model_config.h"
-#include "gpu_worker/model/tokenizer.h"
+#include "gpu_worker/tokenizer/tokenizer.h"
 
 namespace farkv {
 namespace {

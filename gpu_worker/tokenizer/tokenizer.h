@@ -1,8 +1,8 @@
 // Text <-> token ids from a Hugging Face tokenizer.json whose model has no
 // merges: one token per character, plus special tokens written literally.
 // Thread-safe after Load.
-#ifndef FARKV_GPU_WORKER_MODEL_TOKENIZER_H_
-#define FARKV_GPU_WORKER_MODEL_TOKENIZER_H_
+#ifndef FARKV_GPU_WORKER_TOKENIZER_TOKENIZER_H_
+#define FARKV_GPU_WORKER_TOKENIZER_TOKENIZER_H_
 
 #include <cstdint>
 #include <map>
@@ -39,4 +39,4 @@ class Tokenizer {
 
 }  // namespace farkv
 
-#endif  // FARKV_GPU_WORKER_MODEL_TOKENIZER_H_
+#endif  // FARKV_GPU_WORKER_TOKENIZER_TOKENIZER_H_

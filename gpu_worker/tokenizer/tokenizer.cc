@@ -1,4 +1,4 @@
-#include "gpu_worker/model/tokenizer.h"
+#include "gpu_worker/tokenizer/tokenizer.h"
 
 #include <algorithm>
 #include <fstream>
