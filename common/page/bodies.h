@@ -42,12 +42,20 @@
 //   per sequence: u32 status code, u32 subtrees
 //   per sequence, per subtree: u32 level, u32 index, f32 m[Hq], f32 l[Hq],
 //     f32 O[Hq][d]
+// ScoresRequest (attention mass that pushed-down leaves gathered;
+// header.session)
+//   u32 layers, u32 Hq, u32 pages, u32 zero, u64 collection
+//   per layer: u32 layer, u32 zero, u64 step, f32 m[Hq], f32 l[Hq] of that step
+//   per page: u32 page index, ascending
+// ScoresReply
+//   u32 pages, u32 zero; per page: u32 page index, u32 zero, i64 sum[64]
 //
 // Decoders trust nothing: every count is bounded by the limits below and by
 // the bytes present before anything is allocated. Pure; thread-compatible.
 #ifndef FARKV_COMMON_PAGE_BODIES_H_
 #define FARKV_COMMON_PAGE_BODIES_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -145,6 +153,24 @@ struct AttendSequenceReply {
   std::vector<AttendSubtree> subtrees;
 };
 
+// Closes the last step of each layer, then asks for the sums since the
+// collection before. The same collection again gets the same answer.
+struct ScoresRequest {
+  struct Layer {
+    int32_t layer = 0;
+    AttendGlobals globals;
+  };
+  int32_t num_query_heads = 0;
+  uint64_t collection = 0;  // rises by collection, from 1
+  std::vector<Layer> layers;
+  std::vector<int32_t> pages;  // ascending
+};
+
+struct PageScores {
+  int32_t page_index = 0;
+  std::array<int64_t, kPageTokens> sums{};  // fixed point 2^-40
+};
+
 // A decoded body whose rows stay where they are: `rows` borrows from the body.
 template <typename Message>
 struct WithRows {
@@ -168,6 +194,10 @@ absl::StatusOr<std::vector<std::byte>> EncodeAttendReply(
     std::span<const AttendSequenceReply> replies, int num_query_heads,
     int head_dim);
 
+absl::StatusOr<std::vector<std::byte>> EncodeScoresRequest(
+    const ScoresRequest& request);
+std::vector<std::byte> EncodeScoresReply(std::span<const PageScores> pages);
+
 // Decoders: INVALID_ARGUMENT naming the part that does not fit and the sizes
 // compared. The geometry of a message is its sender's: the receiver compares
 // it, and the tier of each item, with what it expects.
@@ -182,6 +212,10 @@ absl::StatusOr<WithRows<FetchReply>> DecodeFetchReply(
 absl::StatusOr<AttendRequest> DecodeAttendRequest(
     std::span<const std::byte> body);
 absl::StatusOr<std::vector<AttendSequenceReply>> DecodeAttendReply(
+    std::span<const std::byte> body);
+absl::StatusOr<ScoresRequest> DecodeScoresRequest(
+    std::span<const std::byte> body);
+absl::StatusOr<std::vector<PageScores>> DecodeScoresReply(
     std::span<const std::byte> body);
 
 }  // namespace farkv

@@ -25,7 +25,7 @@ constexpr size_t kZeroAt = 64;
 constexpr size_t kCrcAt = 76;
 
 constexpr auto kFirstType = static_cast<uint16_t>(MessageType::kHelloRequest);
-constexpr auto kLastType = static_cast<uint16_t>(MessageType::kAttendReply);
+constexpr auto kLastType = static_cast<uint16_t>(MessageType::kScoresReply);
 constexpr auto kLastCode =
     static_cast<uint32_t>(absl::StatusCode::kUnauthenticated);
 

@@ -44,6 +44,8 @@ enum class MessageType : uint16_t {
   kFetchReply = 8,
   kAttendRequest = 9,
   kAttendReply = 10,
+  kScoresRequest = 11,
+  kScoresReply = 12,
 };
 
 // Replies are the odd-even successors of their requests.

@@ -170,5 +170,43 @@ TEST(AttendBodyGoldenTest, AReplyIsTheseBytesAndReadsBack) {
   }
 }
 
+TEST(ScoresBodyGoldenTest, ARequestIsTheseBytesAndReadsBack) {
+  const std::vector<std::byte> golden = GoldenBytes("scores_request");
+  const ScoresRequest expected = testing::GoldenScoresRequest();
+
+  const auto encoded = EncodeScoresRequest(expected);
+  const auto decoded = DecodeScoresRequest(golden);
+
+  ASSERT_TRUE(encoded.ok()) << encoded.status();
+  EXPECT_EQ(FirstDifference(*encoded, golden), "");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->num_query_heads, 2);
+  EXPECT_EQ(decoded->collection, 6u);
+  EXPECT_EQ(decoded->pages, expected.pages);
+  ASSERT_EQ(decoded->layers.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(decoded->layers[i].layer, expected.layers[i].layer);
+    const AttendGlobals& found = decoded->layers[i].globals;
+    EXPECT_EQ(found.step, expected.layers[i].globals.step);
+    EXPECT_EQ(found.m, expected.layers[i].globals.m);
+    EXPECT_EQ(found.l, expected.layers[i].globals.l);
+  }
+}
+
+TEST(ScoresBodyGoldenTest, AReplyIsTheseBytesAndReadsBack) {
+  const std::vector<std::byte> golden = GoldenBytes("scores_reply");
+  const std::vector<PageScores> expected = testing::GoldenScoresReply();
+
+  const auto decoded = DecodeScoresReply(golden);
+
+  EXPECT_EQ(FirstDifference(EncodeScoresReply(expected), golden), "");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  ASSERT_EQ(decoded->size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ((*decoded)[i].page_index, expected[i].page_index);
+    EXPECT_EQ((*decoded)[i].sums, expected[i].sums);
+  }
+}
+
 }  // namespace
 }  // namespace farkv

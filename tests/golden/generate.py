@@ -145,6 +145,19 @@ def attend_reply():
             subtree(4, 3, 1.0) + subtree(0, 64, -8.0))
 
 
+def scores_request():
+    return (u32(2, 2, 3, 0) + u64(6) +
+            u32(0, 0) + u64(77) + f32(1, float("-inf")) + f32(2, 0) +
+            u32(5, 0) + u64(78) + f32(-3, 0.5) + f32(1, 64) +
+            u32(0, 7, 900))
+
+
+def scores_reply():
+    def page(index, first):
+        return u32(index, 0) + u64(*((first - i) % 2**64 for i in range(64)))
+    return u32(2, 0) + page(0, 1 << 40) + page(7, 3)
+
+
 def write(name, data):
     lines = [data[i:i + 32].hex(" ", 4) for i in range(0, len(data), 32)]
     (HERE / f"{name}.hex").write_text("\n".join(lines) + "\n")
@@ -154,5 +167,6 @@ def write(name, data):
 
 
 for make in (page_t1, page_t2, store_request, store_reply, fetch_request,
-             fetch_reply, attend_request, attend_reply):
+             fetch_reply, attend_request, attend_reply, scores_request,
+             scores_reply):
     write(make.__name__, make())

@@ -133,4 +133,24 @@ std::vector<AttendSequenceReply> GoldenAttendReply() {
   return {answered, refused};
 }
 
+ScoresRequest GoldenScoresRequest() {
+  ScoresRequest request;
+  request.num_query_heads = 2;
+  request.collection = 6;
+  request.layers = {
+      {0, {77, {1.0f, -std::numeric_limits<float>::infinity()}, {2.0f, 0.0f}}},
+      {5, {78, {-3.0f, 0.5f}, {1.0f, 64.0f}}}};
+  request.pages = {0, 7, 900};
+  return request;
+}
+
+std::vector<PageScores> GoldenScoresReply() {
+  std::vector<PageScores> pages = {{0, {}}, {7, {}}};
+  for (int64_t i = 0; i < kPageTokens; ++i) {
+    pages[0].sums[static_cast<size_t>(i)] = (int64_t{1} << 40) - i;
+    pages[1].sums[static_cast<size_t>(i)] = 3 - i;
+  }
+  return pages;
+}
+
 }  // namespace farkv::testing

@@ -20,6 +20,8 @@ std::vector<FetchItem> GoldenFetchRequest();
 FetchReply GoldenFetchReply();  // 3 rows, then 1 + 2 head parts follow
 AttendRequest GoldenAttendRequest();
 std::vector<AttendSequenceReply> GoldenAttendReply();  // 2 query heads of 16
+ScoresRequest GoldenScoresRequest();
+std::vector<PageScores> GoldenScoresReply();
 
 }  // namespace farkv::testing
 

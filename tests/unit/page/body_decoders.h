@@ -39,6 +39,14 @@ inline constexpr BodyDecoder kBodyDecoders[] = {
      [](std::span<const std::byte> b) {
        return DecodeAttendReply(b).status();
      }},
+    {"scores_request", "ScoresRequest",
+     [](std::span<const std::byte> b) {
+       return DecodeScoresRequest(b).status();
+     }},
+    {"scores_reply", "ScoresReply",
+     [](std::span<const std::byte> b) {
+       return DecodeScoresReply(b).status();
+     }},
 };
 
 }  // namespace farkv::testing
