@@ -22,6 +22,22 @@ inline bool HasAvx512Bf16() {
 #endif
 }
 
+// Likewise for the *_avx512vnni.cc files: AVX-512 F, BW, VL and VNNI.
+inline bool HasAvx512Vnni() {
+#if defined(__x86_64__)
+  static const bool has = [] {
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vnni");
+  }();
+  return has;
+#else
+  return false;
+#endif
+}
+
 }  // namespace farkv
 
 #endif  // FARKV_KERNELS_CPU_FEATURES_H_

@@ -19,6 +19,7 @@ constexpr int32_t kScratchRows = 256;
 // reckoned as if every step of K were one of a full tile.
 constexpr int64_t kSerialCycles = 100'000;
 constexpr int64_t kTileStepCycles = 24;
+constexpr size_t kTileStepBytes = 4 * kPanelColumns;
 
 size_t RoundUp(size_t value, size_t to) { return (value + to - 1) / to * to; }
 
@@ -36,8 +37,40 @@ RowRange Part(RowRange rows, int32_t index, int32_t count) {
           rows.begin + size * (index + 1) / count};
 }
 
-int32_t Depth(Kernel kernel, int32_t cols) {
-  return kernel == Kernel::kHighwayF32 ? cols : CeilDivide(cols, 2);
+int32_t Depth(WeightType type, int32_t cols) {
+  return type == WeightType::kBf16 ? CeilDivide(cols, 2)
+                                   : cols / GroupElements(type);
+}
+
+// Bytes of a row of activations as `kernel` wants it.
+size_t RowBytes(Kernel kernel, int32_t cols) {
+  const auto pairs = static_cast<size_t>(CeilDivide(cols, 2));
+  switch (kernel) {
+    case Kernel::kAvx512Bf16:
+      return pairs * 2 * sizeof(uint16_t);
+    case Kernel::kHighwayBf16:
+      return pairs * 2 * sizeof(float);
+    case Kernel::kHighwayF32:
+      return static_cast<size_t>(cols) * sizeof(float);
+    case Kernel::kAvx512Vnni:
+    case Kernel::kHighwayQuantized:
+      return QuantizedRowLayout(cols).bytes;
+  }
+  return 0;
+}
+
+void RoundRow(Kernel kernel, const float* in, int32_t cols, std::byte* out) {
+  if (kernel == Kernel::kAvx512Bf16) {
+    auto* to = reinterpret_cast<uint16_t*>(out);
+    RoundRowAvx512Bf16(in, cols, to);
+    if (cols % 2 != 0) to[cols] = 0;
+  } else if (kernel == Kernel::kHighwayBf16) {
+    auto* to = reinterpret_cast<float*>(out);
+    RoundRowHighwayBf16(in, cols, to);
+    if (cols % 2 != 0) to[cols] = 0.0f;
+  } else {
+    QuantizeRow(in, cols, out);
+  }
 }
 
 // The rounded activations of one thread's current product. Grows to the
@@ -79,8 +112,8 @@ class Chunk {
   int64_t num_units() const { return int64_t{num_panels_} * num_ranges_; }
 
   int64_t cycles() const {
-    return int64_t{num_panels_} * depth_ * kTileStepCycles *
-           CeilDivide(num_rows_, kTileRows);
+    return static_cast<int64_t>(panel_bytes_ / kTileStepBytes) * num_panels_ *
+           kTileStepCycles * CeilDivide(num_rows_, kTileRows);
   }
 
  private:
@@ -117,25 +150,20 @@ Chunk::Chunk(Kernel kernel, const Product& product, int32_t first_row,
       first_row_(first_row),
       num_rows_(num_rows),
       num_threads_(num_threads),
-      depth_(Depth(kernel, product.cols)),
+      depth_(Depth(product.type, product.cols)),
       num_panels_(CeilDivide(product.rows, kPanelColumns)),
       num_ranges_(NumRanges(num_rows, num_panels_, num_threads)) {
-  const bool is_f32 = kernel == Kernel::kHighwayF32;
-  panel_bytes_ =
-      PanelBytes(is_f32 ? WeightType::kF32 : WeightType::kBf16, product.cols);
-  if (is_f32) {
-    row_stride_ = static_cast<size_t>(product.cols) * sizeof(float);
+  panel_bytes_ = PanelBytes(product.type, product.cols);
+  const size_t row_bytes = RowBytes(kernel, product.cols);
+  if (kernel == Kernel::kHighwayF32) {
+    row_stride_ = row_bytes;
     rows_ = reinterpret_cast<const std::byte*>(
         product.activations + int64_t{first_row} * product.cols);
     return;
   }
-  const size_t pair_bytes =
-      kernel == Kernel::kAvx512Bf16 ? 2 * sizeof(uint16_t) : 2 * sizeof(float);
   // An odd number of cache lines, so that the rows of a tile do not meet in
   // one cache set.
-  row_stride_ =
-      RoundUp(static_cast<size_t>(depth_) * pair_bytes, 2 * kCacheLine) +
-      kCacheLine;
+  row_stride_ = RoundUp(row_bytes, 2 * kCacheLine) + kCacheLine;
   thread_local Scratch scratch;
   rounded_ = scratch.Reserve(row_stride_ * static_cast<size_t>(num_rows));
   rows_ = rounded_;
@@ -146,16 +174,8 @@ void Chunk::RoundActivations() {
   const int32_t cols = product_.cols;
   for (int32_t r = 0; r < num_rows_; ++r) {
     const float* in = product_.activations + (int64_t{first_row_} + r) * cols;
-    std::byte* out = rounded_ + static_cast<size_t>(r) * row_stride_;
-    if (kernel_ == Kernel::kAvx512Bf16) {
-      auto* to = reinterpret_cast<uint16_t*>(out);
-      RoundRowAvx512Bf16(in, cols, to);
-      if (cols % 2 != 0) to[cols] = 0;
-    } else {
-      auto* to = reinterpret_cast<float*>(out);
-      RoundRowHighwayBf16(in, cols, to);
-      if (cols % 2 != 0) to[cols] = 0.0f;
-    }
+    RoundRow(kernel_, in, cols,
+             rounded_ + static_cast<size_t>(r) * row_stride_);
   }
 }
 
@@ -172,6 +192,10 @@ void MultiplyTile(Kernel kernel, const Tile& tile) {
       return MultiplyHighwayBf16(tile);
     case Kernel::kHighwayF32:
       return MultiplyHighwayF32(tile);
+    case Kernel::kAvx512Vnni:
+      return MultiplyAvx512Vnni(tile);
+    case Kernel::kHighwayQuantized:
+      return MultiplyHighwayQuantized(tile);
   }
 }
 
@@ -186,6 +210,7 @@ void Chunk::RunUnit(int64_t unit) const {
   const std::byte* next = next_unit < num_units() ? Panel(next_unit) : nullptr;
   const size_t quarter_bytes = panel_bytes_ / 4;
   Tile tile;
+  tile.type = product_.type;
   tile.row_stride = row_stride_;
   tile.panel = Panel(unit);
   tile.depth = depth_;
@@ -222,6 +247,9 @@ void RunChunk(ThreadPool& pool, Chunk& chunk) {
 
 Kernel ChooseKernel(WeightType type) {
   if (type == WeightType::kF32) return Kernel::kHighwayF32;
+  if (IsQuantized(type)) {
+    return HasAvx512Vnni() ? Kernel::kAvx512Vnni : Kernel::kHighwayQuantized;
+  }
   return HasAvx512Bf16() ? Kernel::kAvx512Bf16 : Kernel::kHighwayBf16;
 }
 
@@ -238,7 +266,8 @@ void Multiply(ThreadPool& pool, Kernel kernel, const Product& product) {
 
 void MatMul(Stream& stream, const float* activations, int32_t num_rows,
             const PackedWeight& weight, float* out) {
-  const matmul::Product product{.activations = activations,
+  const matmul::Product product{.type = weight.type,
+                                .activations = activations,
                                 .num_rows = num_rows,
                                 .panels = weight.data.data(),
                                 .rows = weight.rows,

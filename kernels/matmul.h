@@ -3,7 +3,8 @@
 // Goal: a row's bits depend on that row and the weight only, never on M, the
 // other rows or the thread count, because prefill and decode must agree.
 // One kernel per weight for every M, one accumulator per output, K in fixed
-// order (CPU_KERNELS 4). Non-goal: int8 and 4-bit weights (real models).
+// order (CPU_KERNELS 4). Weights keep the size they are stored in: quantised
+// ones are never widened in memory.
 #ifndef FARKV_KERNELS_MATMUL_H_
 #define FARKV_KERNELS_MATMUL_H_
 
@@ -11,14 +12,18 @@
 #include <cstdint>
 
 #include "kernels/stream.h"
+#include "kernels/weight_type.h"
 
 namespace farkv {
-
-enum class WeightType : uint8_t { kBf16, kF32 };
 
 // A weight in the kernel's packed order. Owns device memory.
 // kBf16: activations are rounded to bf16 once, products accumulate in fp32;
 // with AVX-512 BF16, subnormal values count as zero.
+// Quantised types: each row of activations is quantised once to int8 in parts
+// of 32, scale max|x| / 127 in fp32, as llama.cpp does; integer dot products of
+// a part are exact and are scaled and added up in fp32 in the order of K, the
+// same bits on every CPU. A part below 2^-100 counts as zero; one with an
+// infinity or a NaN makes its row NaN.
 struct PackedWeight {
   WeightType type = WeightType::kBf16;
   int32_t rows = 0;  // N, outputs
@@ -26,9 +31,10 @@ struct PackedWeight {
   DeviceBuffer data;
 };
 
-// Packs a row-major [rows][cols] host matrix of `type` elements. Any shape
-// with rows, cols >= 1, else INVALID_ARGUMENT. `host` may have any alignment (a
-// mapped file promises none) and has been read on return.
+// Packs a row-major [rows][cols] host matrix stored as `type`. Any shape with
+// rows, cols >= 1 whose rows are whole groups of the type (GroupElements),
+// else INVALID_ARGUMENT. `host` may have any alignment (a mapped file promises
+// none) and has been read on return.
 // RESOURCE_EXHAUSTED when the device has no room.
 absl::StatusOr<PackedWeight> PackWeight(Device& device, Stream& stream,
                                         WeightType type, const void* host,

@@ -7,6 +7,7 @@
 // [N/64][K][64]. A panel is read from front to back once for each group of at
 // most 6 rows, so M changes how often a weight is loaded and nothing else:
 // every output is one accumulator that takes its products in the order of K.
+// Quantised types: [N/64][groups] as QuantizedLayout says.
 #ifndef FARKV_KERNELS_MATMUL_KERNELS_H_
 #define FARKV_KERNELS_MATMUL_KERNELS_H_
 
@@ -25,22 +26,78 @@ enum class Kernel : uint8_t {
   kAvx512Bf16,   // bf16 weights, dot products of bf16 pairs
   kHighwayBf16,  // bf16 weights widened to fp32, any Highway target
   kHighwayF32,   // fp32 weights, any Highway target
+  // Quantised weights of any type; the two give the same bits.
+  kAvx512Vnni,        // dot products of four bytes
+  kHighwayQuantized,  // integers widened to fp32, any Highway target
 };
+
+// The packed group of a quantised type for the 64 columns of a panel, a
+// multiple of 64 bytes: a head of the group's fp16 [64] scales (kQ4_1, kQ4_K:
+// then fp16 [64] minima), and each part of 32 elements in turn: int8 [2][64]
+// integers of the part (kQ4_K: scales, minima; kQ6_K: scales of its two
+// halves), then its quants. Quants are unsigned (QuantOffset). A step is four
+// elements of K for all columns, [64][4]:
+//   kQ8_0  a byte each, [8 steps]
+//   4 bits [4], step s in the low and step s + 4 in the high half
+//   kQ6_K  low bits as 4 bits; then 2 bits [2], step s + 2i at bit 2i
+struct QuantizedLayout {
+  size_t head_bytes = 0;
+  size_t part_scale_bytes = 0;
+  size_t quant_bytes = 0;
+  int32_t num_parts = 1;
+
+  constexpr size_t part_bytes() const { return part_scale_bytes + quant_bytes; }
+  constexpr size_t bytes() const {
+    return head_bytes + static_cast<size_t>(num_parts) * part_bytes();
+  }
+};
+constexpr QuantizedLayout LayoutOf(WeightType type) {
+  switch (type) {
+    case WeightType::kQ8_0:
+      return {128, 0, 2048, 1};
+    case WeightType::kQ4_0:
+      return {128, 0, 1024, 1};
+    case WeightType::kQ4_1:
+      return {256, 0, 1024, 1};
+    case WeightType::kQ4_K:
+      return {256, 128, 1024, 8};
+    case WeightType::kQ6_K:
+      return {128, 128, 1536, 8};
+    default:
+      return {};
+  }
+}
+
+// A row of activations for quantised weights: int8 [K], then fp32 scales, one
+// per part of 32, then int32 sums of the quants of each half part.
+struct QuantizedRowLayout {
+  explicit constexpr QuantizedRowLayout(int32_t cols)
+      : scales(static_cast<size_t>(cols)),
+        sums(scales + static_cast<size_t>(cols) / 32 * sizeof(float)),
+        bytes(sums + static_cast<size_t>(cols) / 16 * sizeof(int32_t)) {}
+  size_t scales;  // offsets in bytes
+  size_t sums;
+  size_t bytes;
+};
+void QuantizeRow(const float* in, int32_t cols, std::byte* row);
 
 // The kernel of this process for weights of `type`; never changes.
 Kernel ChooseKernel(WeightType type);
 
 // One group of rows times one panel.
 struct Tile {
+  WeightType type = WeightType::kBf16;
   // [num_rows] rows, `row_stride` bytes apart: bf16 for kAvx512Bf16, fp32
-  // otherwise (rounded to bf16 already for kHighwayBf16); padded as the panel.
+  // for the other plain types (rounded to bf16 already for kHighwayBf16),
+  // QuantizedRowLayout for quantised ones; padded as the panel.
   const std::byte* rows = nullptr;
   size_t row_stride = 0;
   const std::byte* panel = nullptr;
-  // Bytes of another panel to bring into cache meanwhile, 64 per step of K
-  // from `prefetch` on; null for none. A hint, never dereferenced.
+  // A quarter of another panel's bytes, to bring into cache meanwhile; null for
+  // none. A hint, never dereferenced.
   const std::byte* prefetch = nullptr;
-  int32_t depth = 0;        // steps of K: pairs (kBf16) or elements (kF32)
+  // Steps of K: pairs (kBf16), elements (kF32) or stored groups.
+  int32_t depth = 0;
   int32_t num_rows = 0;     // 1 to kTileRows
   int32_t num_columns = 0;  // 1 to kPanelColumns: how many to store
   float* out = nullptr;     // [num_rows][num_columns], out_stride apart
@@ -50,6 +107,8 @@ struct Tile {
 void MultiplyAvx512Bf16(const Tile& tile);  // only where HasAvx512Bf16()
 void MultiplyHighwayBf16(const Tile& tile);
 void MultiplyHighwayF32(const Tile& tile);
+void MultiplyAvx512Vnni(const Tile& tile);  // only where HasAvx512Vnni()
+void MultiplyHighwayQuantized(const Tile& tile);
 
 // Rounds `count` values to bf16, to nearest even. `out` as Tile::rows of the
 // kernel the function is named after; the caller pads.
@@ -65,6 +124,7 @@ void PackPanel(WeightType type, const void* host, int32_t rows, int32_t cols,
 
 // A whole product on `pool`; the arguments of MatMul with plain pointers.
 struct Product {
+  WeightType type = WeightType::kBf16;
   const float* activations = nullptr;
   int32_t num_rows = 0;
   const std::byte* panels = nullptr;

@@ -98,6 +98,9 @@ std::string NameOf(matmul::Kernel kernel) {
       return "highway bf16";
     case matmul::Kernel::kHighwayF32:
       return "highway f32";
+    case matmul::Kernel::kAvx512Vnni:
+    case matmul::Kernel::kHighwayQuantized:
+      break;  // matmul_quantized_test.cc
   }
   return "unknown";
 }
@@ -144,7 +147,8 @@ class Packed {
         static_cast<size_t>(num_rows) * static_cast<size_t>(shape_.rows);
     std::vector<float> out(size + kGuard, kUntouched);
     matmul::Multiply(pool, kernel_,
-                     {.activations = activations,
+                     {.type = TypeOf(kernel_),
+                      .activations = activations,
                       .num_rows = num_rows,
                       .panels = panels_.data(),
                       .rows = shape_.rows,
