@@ -37,7 +37,8 @@ void Add(Stream& stream, float* x, const float* y, int64_t count);
 void AddBias(Stream& stream, float* x, const float* bias, int32_t num_rows,
              int32_t width);
 
-// A row-major [vocab][width] embedding table.
+// A row-major [vocab][width] embedding table as it is stored, not packed;
+// quantised rows are whole groups and are widened when they are looked up.
 struct EmbeddingTable {
   WeightType type = WeightType::kBf16;
   int32_t vocab = 0;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/elementwise.h"
+#include "kernels/quantized_groups.h"
 #include "kernels/row_math.h"
 
 namespace farkv {
@@ -144,15 +145,17 @@ void Embed(Stream& stream, const EmbeddingTable& table,
   const auto width = static_cast<size_t>(table.width);
   const std::byte* data = table.data.data();
   const WeightType type = table.type;
+  const size_t row_bytes = StoredRowBytes(type, table.width);
   stream.Enqueue([=, rows = std::move(rows)](ThreadPool&) {
     for (size_t r = 0; r < rows.size(); ++r) {
-      const size_t offset = static_cast<size_t>(rows[r]) * width;
+      const std::byte* row = data + static_cast<size_t>(rows[r]) * row_bytes;
       float* to = out + r * width;
-      if (type == WeightType::kF32) {
-        std::memcpy(to, data + offset * sizeof(float), width * sizeof(float));
+      if (IsQuantized(type)) {
+        DequantizeRow(type, row, static_cast<int32_t>(width), to);
+      } else if (type == WeightType::kF32) {
+        std::memcpy(to, row, row_bytes);
       } else {
-        RowFromBf16(reinterpret_cast<const uint16_t*>(data) + offset, width,
-                    to);
+        RowFromBf16(reinterpret_cast<const uint16_t*>(row), width, to);
       }
     }
   });
