@@ -20,7 +20,9 @@ class Walker {
 
   bool null() { return Tell(JsonKind::kOther); }
   bool boolean(bool) { return Tell(JsonKind::kOther); }
-  bool number_float(double, const std::string&) { return Tell(JsonKind::kOther); }
+  bool number_float(double, const std::string&) {
+    return Tell(JsonKind::kOther);
+  }
   bool binary(json::binary_t&) { return Tell(JsonKind::kOther); }
   bool number_integer(json::number_integer_t) {
     return Tell(JsonKind::kNegative);
@@ -28,9 +30,7 @@ class Walker {
   bool number_unsigned(json::number_unsigned_t value) {
     return Tell(JsonKind::kUnsigned, nullptr, value);
   }
-  bool string(std::string& value) {
-    return Tell(JsonKind::kString, &value);
-  }
+  bool string(std::string& value) { return Tell(JsonKind::kString, &value); }
   bool start_object(size_t) { return Enter(JsonKind::kObject); }
   bool start_array(size_t) { return Enter(JsonKind::kArray); }
   bool end_object() { return Leave(); }

@@ -1,8 +1,11 @@
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "gpu_worker/checkpoint/gguf_file.h"
+#include "gpu_worker/checkpoint/gguf_tensors.h"
 #include "gpu_worker/checkpoint/safetensors.h"
 #include "gpu_worker/checkpoint/safetensors_shards.h"
 #include "gpu_worker/checkpoint/tensor_source.h"
@@ -84,8 +87,8 @@ absl::StatusOr<std::unique_ptr<TensorSource>> OpenTensors(
     case CheckpointFormat::kGguf:
       break;
   }
-  return absl::UnimplementedError(
-      absl::StrCat("\"", file.path, "\": GGUF is not read"));
+  FARKV_ASSIGN_OR_RETURN(auto gguf, GgufFile::Open(file.path));
+  return GgufTensors::Create(std::move(gguf));
 }
 
 }  // namespace farkv
