@@ -1,8 +1,373 @@
-// Where the dot products of bytes go; the portable kernel for now.
+// Products with quantised weights by the AVX-512 VNNI dot product: each step
+// multiplies four unsigned bytes of weights by four signed bytes of activations
+// for 16 outputs, exactly. Quants are stored unsigned; their offset enters as
+// the first term of a part's sum, -offset * sum of the activations' integers.
+// The fp32 part is that of matmul_quantized_hwy.cc, operation by operation.
+//
+// Registers: one or two rows take all 64 columns of a panel; more take 32 at a
+// time and go over the panel twice, so that a step is 2 loads of weights and 6
+// broadcasts for 12 dot products. 4 bits are unpacked once for all rows.
 #include "kernels/matmul_kernels.h"
+#include "kernels/quantized_groups.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+// As in matmul_avx512bf16.cc.
+#define FARKV_AVX512VNNI \
+  __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 
 namespace farkv::matmul {
+namespace {
 
-void MultiplyAvx512Vnni(const Tile& tile) { MultiplyHighwayQuantized(tile); }
+constexpr size_t kLanes = 16;
+
+template <size_t kRows, size_t kVectors>
+using Integers = __m512i[kRows][kVectors];
+
+FARKV_AVX512VNNI inline __m512i LoadLine(const std::byte* from) {
+  return _mm512_loadu_si512(from);
+}
+
+// With a mask: gcc 12 warns about the undefined lanes that its own unmasked
+// conversions name (GCC bug 105593).
+constexpr __mmask16 kAllLanes = 0xffff;
+
+FARKV_AVX512VNNI inline __m512 ToFloats(__m512i integers) {
+  return _mm512_maskz_cvtepi32_ps(kAllLanes, integers);
+}
+
+FARKV_AVX512VNNI inline __m512 LoadHalves(const std::byte* from) {
+  return _mm512_maskz_cvtph_ps(
+      kAllLanes, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+}
+
+FARKV_AVX512VNNI inline __m128i LoadBytes(const std::byte* from) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+}
+
+FARKV_AVX512VNNI inline __m512 SignedBytes(const std::byte* from) {
+  return ToFloats(_mm512_maskz_cvtepi8_epi32(kAllLanes, LoadBytes(from)));
+}
+
+FARKV_AVX512VNNI inline __m512 UnsignedBytes(const std::byte* from) {
+  return ToFloats(_mm512_maskz_cvtepu8_epi32(kAllLanes, LoadBytes(from)));
+}
+
+// Four activations of K for all lanes.
+FARKV_AVX512VNNI inline __m512i Broadcast(const std::byte* from) {
+  int32_t four;
+  __builtin_memcpy(&four, from, sizeof(four));
+  return _mm512_set1_epi32(four);
+}
+
+// Step kStep of a part for 16 columns; `quants` points to their bytes of step
+// 0. Steps that share bytes are asked for one after the other, and the compiler
+// loads those once.
+template <WeightType kType, size_t kStep>
+FARKV_AVX512VNNI inline __m512i LoadStep(const std::byte* quants) {
+  constexpr size_t kStepBytes = 4 * kPanelColumns;
+  if constexpr (kType == WeightType::kQ8_0) {
+    return LoadLine(quants + kStep * kStepBytes);
+  } else {
+    __m512i low = LoadLine(quants + kStep % 4 * kStepBytes);
+    if constexpr (kStep >= 4) low = _mm512_srli_epi16(low, 4);
+    low = _mm512_and_si512(low, _mm512_set1_epi8(0x0f));
+    if constexpr (kType == WeightType::kQ6_K) {
+      // Two bits to bits 4 and 5 of each byte.
+      constexpr int kShift = 4 - static_cast<int>(kStep / 2 * 2);
+      __m512i high = LoadLine(quants + (4 + kStep % 2) * kStepBytes);
+      if constexpr (kShift > 0) high = _mm512_slli_epi16(high, kShift);
+      if constexpr (kShift < 0) high = _mm512_srli_epi16(high, -kShift);
+      high = _mm512_and_si512(high, _mm512_set1_epi8(0x30));
+      low = _mm512_or_si512(low, high);
+    }
+    return low;
+  }
+}
+
+template <WeightType kType, size_t kStep, size_t kRows, size_t kVectors>
+FARKV_AVX512VNNI inline void AddStep(const std::byte* quants,
+                                     const std::byte* activations,
+                                     size_t row_stride,
+                                     Integers<kRows, kVectors>& sums) {
+  __m512i weights[kVectors];
+#pragma GCC unroll 4
+  for (size_t c = 0; c < kVectors; ++c) {
+    weights[c] = LoadStep<kType, kStep>(quants + 64 * c);
+  }
+#pragma GCC unroll 6
+  for (size_t r = 0; r < kRows; ++r) {
+    const __m512i x = Broadcast(activations + r * row_stride + 4 * kStep);
+#pragma GCC unroll 4
+    for (size_t c = 0; c < kVectors; ++c) {
+      sums[r][c] = _mm512_dpbusd_epi32(sums[r][c], weights[c], x);
+    }
+  }
+}
+
+// Sets every sum of a row to `first` of that row.
+template <size_t kRows, size_t kVectors>
+FARKV_AVX512VNNI inline void Start(const int32_t* first,
+                                   Integers<kRows, kVectors>& sums) {
+#pragma GCC unroll 6
+  for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (size_t c = 0; c < kVectors; ++c) {
+      sums[r][c] = _mm512_set1_epi32(first[r]);
+    }
+  }
+}
+
+// The integer sums of a part as fp32; kQ6_K: of its halves times their scales.
+template <WeightType kType, size_t kRows, size_t kVectors>
+struct PartSums {
+  __m512 sums[kRows][kVectors];
+
+  // `half_sums` are those of each row's activations, [kRows][2].
+  FARKV_AVX512VNNI inline void Compute(const std::byte* part, size_t column,
+                                       const std::byte* x, size_t row_stride,
+                                       const int32_t (*half_sums)[2]) {
+    const std::byte* quants =
+        part + LayoutOf(kType).part_scale_bytes + 4 * column;
+    Integers<kRows, kVectors> integers;
+    if constexpr (kType == WeightType::kQ6_K) {
+      AddHalf<0>(part + column, quants, x, row_stride, half_sums);
+      AddHalf<1>(part + kPanelColumns + column, quants, x, row_stride,
+                 half_sums);
+    } else {
+      int32_t first[kRows];
+      for (size_t r = 0; r < kRows; ++r) {
+        first[r] = -QuantOffset(kType) * (half_sums[r][0] + half_sums[r][1]);
+      }
+      Start<kRows, kVectors>(first, integers);
+      AddStep<kType, 0, kRows, kVectors>(quants, x, row_stride, integers);
+      AddStep<kType, 4, kRows, kVectors>(quants, x, row_stride, integers);
+      AddStep<kType, 1, kRows, kVectors>(quants, x, row_stride, integers);
+      AddStep<kType, 5, kRows, kVectors>(quants, x, row_stride, integers);
+      AddStep<kType, 2, kRows, kVectors>(quants, x, row_stride, integers);
+      AddStep<kType, 6, kRows, kVectors>(quants, x, row_stride, integers);
+      AddStep<kType, 3, kRows, kVectors>(quants, x, row_stride, integers);
+      AddStep<kType, 7, kRows, kVectors>(quants, x, row_stride, integers);
+#pragma GCC unroll 6
+      for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+        for (size_t c = 0; c < kVectors; ++c) {
+          sums[r][c] = ToFloats(integers[r][c]);
+        }
+      }
+    }
+  }
+
+  template <size_t kHalf>
+  FARKV_AVX512VNNI inline void AddHalf(const std::byte* scales,
+                                       const std::byte* quants,
+                                       const std::byte* x, size_t row_stride,
+                                       const int32_t (*half_sums)[2]) {
+    Integers<kRows, kVectors> integers;
+    int32_t first[kRows];
+    for (size_t r = 0; r < kRows; ++r) {
+      first[r] = -QuantOffset(kType) * half_sums[r][kHalf];
+    }
+    Start<kRows, kVectors>(first, integers);
+    constexpr size_t kStep = 4 * kHalf;
+    AddStep<kType, kStep, kRows, kVectors>(quants, x, row_stride, integers);
+    AddStep<kType, kStep + 1, kRows, kVectors>(quants, x, row_stride, integers);
+    AddStep<kType, kStep + 2, kRows, kVectors>(quants, x, row_stride, integers);
+    AddStep<kType, kStep + 3, kRows, kVectors>(quants, x, row_stride, integers);
+#pragma GCC unroll 4
+    for (size_t c = 0; c < kVectors; ++c) {
+      const __m512 scale = SignedBytes(scales + kLanes * c);
+#pragma GCC unroll 6
+      for (size_t r = 0; r < kRows; ++r) {
+        const __m512 sum = ToFloats(integers[r][c]);
+        sums[r][c] = kHalf == 0 ? _mm512_mul_ps(sum, scale)
+                                : _mm512_fmadd_ps(sum, scale, sums[r][c]);
+      }
+    }
+  }
+};
+
+// The scales d and minima m of a part.
+template <WeightType kType, size_t kVectors>
+struct Scales {
+  static constexpr bool kHasMinimum =
+      kType == WeightType::kQ4_1 || kType == WeightType::kQ4_K;
+  __m512 scale[kVectors];
+  __m512 minimum[kVectors];
+
+  FARKV_AVX512VNNI inline void Load(const std::byte* head,
+                                    const std::byte* part, size_t column) {
+#pragma GCC unroll 4
+    for (size_t c = 0; c < kVectors; ++c) {
+      const size_t at = column + kLanes * c;
+      scale[c] = LoadHalves(head + 2 * at);
+      if constexpr (kHasMinimum) {
+        minimum[c] = LoadHalves(head + 2 * (kPanelColumns + at));
+      }
+      if constexpr (kType == WeightType::kQ4_K) {
+        scale[c] = _mm512_mul_ps(scale[c], SignedBytes(part + at));
+        minimum[c] = _mm512_sub_ps(
+            _mm512_setzero_ps(),
+            _mm512_mul_ps(minimum[c],
+                          UnsignedBytes(part + kPanelColumns + at)));
+      }
+    }
+  }
+};
+
+template <size_t kRows, size_t kVectors>
+struct Outputs {
+  __m512 values[kRows][kVectors];
+
+  FARKV_AVX512VNNI inline void Clear() {
+#pragma GCC unroll 6
+    for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (size_t c = 0; c < kVectors; ++c) values[r][c] = _mm512_setzero_ps();
+    }
+  }
+
+  // `x` are the rows' scales of the part's activations.
+  template <WeightType kType>
+  FARKV_AVX512VNNI inline void Add(const PartSums<kType, kRows, kVectors>& part,
+                                   const Scales<kType, kVectors>& scales,
+                                   const float* x,
+                                   const int32_t (*half_sums)[2]) {
+#pragma GCC unroll 6
+    for (size_t r = 0; r < kRows; ++r) {
+      const __m512 scale = _mm512_set1_ps(x[r]);
+#pragma GCC unroll 4
+      for (size_t c = 0; c < kVectors; ++c) {
+        const __m512 product = _mm512_mul_ps(part.sums[r][c], scales.scale[c]);
+        values[r][c] =
+            _mm512_add_ps(values[r][c], _mm512_mul_ps(product, scale));
+      }
+      if constexpr (Scales<kType, kVectors>::kHasMinimum) {
+        const __m512 sum = _mm512_set1_ps(
+            x[r] * static_cast<float>(half_sums[r][0] + half_sums[r][1]));
+#pragma GCC unroll 4
+        for (size_t c = 0; c < kVectors; ++c) {
+          values[r][c] = _mm512_add_ps(values[r][c],
+                                       _mm512_mul_ps(scales.minimum[c], sum));
+        }
+      }
+    }
+  }
+
+  FARKV_AVX512VNNI inline void Store(const Tile& tile, size_t column) const {
+#pragma GCC unroll 6
+    for (size_t r = 0; r < kRows; ++r) {
+      float* out = tile.out + static_cast<int64_t>(r) * tile.out_stride;
+#pragma GCC unroll 4
+      for (size_t c = 0; c < kVectors; ++c) {
+        const size_t at = column + kLanes * c;
+        const int32_t left = tile.num_columns - static_cast<int32_t>(at);
+        if (left <= 0) break;
+        const auto mask =
+            static_cast<__mmask16>(left >= 16 ? 0xffff : (1 << left) - 1);
+        _mm512_mask_storeu_ps(out + at, mask, values[r][c]);
+      }
+    }
+  }
+};
+
+// kVectors vectors of outputs for kRows rows, from `column` of the panel on.
+template <WeightType kType, size_t kRows, size_t kVectors>
+FARKV_AVX512VNNI inline void MultiplyColumns(const Tile& tile, size_t column) {
+  constexpr QuantizedLayout kLayout = LayoutOf(kType);
+  constexpr auto kParts = static_cast<size_t>(kLayout.num_parts);
+  const QuantizedRowLayout rows(tile.depth * GroupElements(kType));
+  Outputs<kRows, kVectors> outputs;
+  outputs.Clear();
+  const std::byte* head = tile.panel;
+  const std::byte* next = column == 0 ? tile.prefetch : nullptr;
+  const size_t num_parts = static_cast<size_t>(tile.depth) * kParts;
+  for (size_t index = 0; index < num_parts;) {
+    const std::byte* part = head + kLayout.head_bytes;
+    for (size_t p = 0; p < kParts; ++p, ++index) {
+      if (next != nullptr) {
+        for (size_t line = 0; line < kLayout.part_bytes(); line += 256) {
+          _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T1);
+          next += 64;
+        }
+      }
+      float x[kRows];
+      int32_t half_sums[kRows][2];
+      for (size_t r = 0; r < kRows; ++r) {
+        const std::byte* row = tile.rows + r * tile.row_stride;
+        __builtin_memcpy(&x[r], row + rows.scales + index * sizeof(float),
+                         sizeof(float));
+        __builtin_memcpy(half_sums[r],
+                         row + rows.sums + index * sizeof(half_sums[r]),
+                         sizeof(half_sums[r]));
+      }
+      PartSums<kType, kRows, kVectors> sums;
+      sums.Compute(part, column, tile.rows + index * kPartElements,
+                   tile.row_stride, half_sums);
+      Scales<kType, kVectors> scales;
+      scales.Load(head, part, column);
+      outputs.template Add<kType>(sums, scales, x, half_sums);
+      part += kLayout.part_bytes();
+    }
+    head += kLayout.bytes();
+  }
+  outputs.Store(tile, column);
+}
+
+template <WeightType kType, size_t kRows>
+FARKV_AVX512VNNI void MultiplyRows(const Tile& tile) {
+  constexpr size_t kVectors = kRows <= 2 ? 4 : 2;
+  for (size_t column = 0; column < static_cast<size_t>(tile.num_columns);
+       column += kVectors * kLanes) {
+    MultiplyColumns<kType, kRows, kVectors>(tile, column);
+  }
+}
+
+template <WeightType kType>
+void MultiplyAnyRows(const Tile& tile) {
+  switch (tile.num_rows) {
+    case 1:
+      return MultiplyRows<kType, 1>(tile);
+    case 2:
+      return MultiplyRows<kType, 2>(tile);
+    case 3:
+      return MultiplyRows<kType, 3>(tile);
+    case 4:
+      return MultiplyRows<kType, 4>(tile);
+    case 5:
+      return MultiplyRows<kType, 5>(tile);
+    default:
+      return MultiplyRows<kType, kTileRows>(tile);
+  }
+}
+
+}  // namespace
+
+void MultiplyAvx512Vnni(const Tile& tile) {
+  switch (tile.type) {
+    case WeightType::kQ8_0:
+      return MultiplyAnyRows<WeightType::kQ8_0>(tile);
+    case WeightType::kQ4_0:
+      return MultiplyAnyRows<WeightType::kQ4_0>(tile);
+    case WeightType::kQ4_1:
+      return MultiplyAnyRows<WeightType::kQ4_1>(tile);
+    case WeightType::kQ4_K:
+      return MultiplyAnyRows<WeightType::kQ4_K>(tile);
+    case WeightType::kQ6_K:
+      return MultiplyAnyRows<WeightType::kQ6_K>(tile);
+    case WeightType::kBf16:
+    case WeightType::kF32:
+      return;
+  }
+}
 
 }  // namespace farkv::matmul
+
+#else  // No such instructions: HasAvx512Vnni() is false and nothing calls this.
+
+namespace farkv::matmul {
+void MultiplyAvx512Vnni(const Tile&) {}
+}  // namespace farkv::matmul
+
+#endif
