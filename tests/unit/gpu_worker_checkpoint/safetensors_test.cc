@@ -90,6 +90,56 @@ TEST_F(SafetensorsTest, InconsistentTensorsAreRefusedByName) {
   ExpectRefused(R"({"a":7})", "", HasSubstr("dtype"));
 }
 
+TEST_F(SafetensorsTest, BytesThatNoTensorHoldsAreRefused) {
+  ExpectRefused(kGood, std::string(9, 'x'),
+                AllOf(HasSubstr("data byte 8"), HasSubstr("of 9")));
+  ExpectRefused(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+                std::string(12, 'x'), HasSubstr("data byte 0"));
+  ExpectRefused(
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},
+          "b":{"dtype":"F32","shape":[2],"data_offsets":[12,20]}})",
+      std::string(20, 'x'), HasSubstr("data byte 8"));
+  ExpectRefused("{}", "x", HasSubstr("data byte 0"));
+  EXPECT_TRUE(Open("{}", "").ok());
+}
+
+TEST_F(SafetensorsTest, HeadersOfAnotherFormAreRefused) {
+  for (const char* header :
+       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1}})",
+        R"({"a":{"dtype":"F32","dtype":"F32","shape":[2],
+             "data_offsets":[0,8]}})",
+        R"({"a":{"dtype":"F32","shape":[[2]],"data_offsets":[0,8]}})",
+        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}})",
+        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8]}})",
+        R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})",
+        R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})",
+        R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,2],
+             "data_offsets":[0,8]}})",
+        R"({"a":{"dtype":["F32"],"shape":[2],"data_offsets":[0,8]}})",
+        R"({"a":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})",
+        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":{}}})",
+        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},
+            "a":{"dtype":"F32","shape":[0],"data_offsets":[8,8]}})",
+        R"({"a":{}})", R"({"a":[]})", R"({"a":null})"}) {
+    ExpectRefused(header, std::string(8, 'x'), HasSubstr("tensor a"));
+  }
+}
+
+TEST_F(SafetensorsTest, MetadataIsSkippedWhateverItHolds) {
+  const auto file = Open(
+      R"({"__metadata__":{"format":"pt","n":{"m":[1,[2]]}},
+          "a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+      std::string(8, 'x'));
+
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_FALSE((*file)->Contains("__metadata__"));
+}
+
+TEST_F(SafetensorsTest, DeeplyNestedHeadersAreRefusedEarly) {
+  ExpectRefused(R"({"__metadata__":)" + std::string(1 << 20, '['), "",
+                HasSubstr("nested deeper"));
+}
+
 TEST_F(SafetensorsTest, AHugeHeaderLengthAllocatesNothing) {
   const auto file = OpenRaw(std::string(16, '\xff'));
 
