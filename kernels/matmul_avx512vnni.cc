@@ -61,35 +61,49 @@ FARKV_AVX512VNNI inline __m512i Broadcast(const std::byte* from) {
   return _mm512_set1_epi32(four);
 }
 
-// Step kStep of a part for 16 columns; `quants` points to their bytes of step
-// 0. Steps that share bytes are asked for one after the other, and the compiler
-// loads those once.
+// Step kStep of a part for 16 columns, whose bytes of step 0 `quants` points
+// to. Steps that share bytes are asked for one after the other, and the
+// compiler loads those once.
 template <WeightType kType, size_t kStep>
 FARKV_AVX512VNNI inline __m512i LoadStep(const std::byte* quants) {
-  constexpr size_t kStepBytes = 4 * kPanelColumns;
-  if constexpr (kType == WeightType::kQ8_0) {
-    return LoadLine(quants + kStep * kStepBytes);
-  } else {
-    __m512i low = LoadLine(quants + kStep % 4 * kStepBytes);
-    if constexpr (kStep >= 4) low = _mm512_srli_epi16(low, 4);
-    low = _mm512_and_si512(low, _mm512_set1_epi8(0x0f));
-    if constexpr (kType == WeightType::kQ6_K) {
-      // Two bits to bits 4 and 5 of each byte.
-      constexpr int kShift = 4 - static_cast<int>(kStep / 2 * 2);
-      __m512i high = LoadLine(quants + (4 + kStep % 2) * kStepBytes);
-      if constexpr (kShift > 0) high = _mm512_slli_epi16(high, kShift);
-      if constexpr (kShift < 0) high = _mm512_srli_epi16(high, -kShift);
-      high = _mm512_and_si512(high, _mm512_set1_epi8(0x30));
-      low = _mm512_or_si512(low, high);
-    }
-    return low;
-  }
+  const __m512i bytes = LoadLine(quants + LowBytes(kType, kStep));
+  if constexpr (kType == WeightType::kQ8_0) return bytes;
+  __m512i low = kStep < 4 ? bytes : _mm512_srli_epi16(bytes, 4);
+  low = _mm512_and_si512(low, _mm512_set1_epi8(0x0f));
+  if constexpr (kType != WeightType::kQ6_K) return low;
+  // Two bits to bits 4 and 5 of each byte.
+  constexpr int kShift = 4 - static_cast<int>(kStep / 2 * 2);
+  __m512i high = LoadLine(quants + HighBytes(kStep));
+  if constexpr (kShift > 0) high = _mm512_slli_epi16(high, kShift);
+  if constexpr (kShift < 0) high = _mm512_srli_epi16(high, -kShift);
+  high = _mm512_and_si512(high, _mm512_set1_epi8(0x30));
+  return _mm512_or_si512(low, high);
 }
+
+// What a part needs of kRows rows of activations.
+template <size_t kRows>
+struct PartRows {
+  const std::byte* quants;  // of the first row
+  size_t stride;
+  float scales[kRows];
+  int32_t half_sums[kRows][2];
+
+  PartRows(const Tile& tile, const QuantizedRowLayout& layout, size_t index)
+      : quants(tile.rows + index * kPartElements), stride(tile.row_stride) {
+    for (size_t r = 0; r < kRows; ++r) {
+      const std::byte* row = tile.rows + r * stride;
+      __builtin_memcpy(&scales[r], row + layout.scales + index * sizeof(float),
+                       sizeof(float));
+      __builtin_memcpy(half_sums[r],
+                       row + layout.sums + index * sizeof(half_sums[r]),
+                       sizeof(half_sums[r]));
+    }
+  }
+};
 
 template <WeightType kType, size_t kStep, size_t kRows, size_t kVectors>
 FARKV_AVX512VNNI inline void AddStep(const std::byte* quants,
-                                     const std::byte* activations,
-                                     size_t row_stride,
+                                     const PartRows<kRows>& rows,
                                      Integers<kRows, kVectors>& sums) {
   __m512i weights[kVectors];
 #pragma GCC unroll 4
@@ -98,7 +112,7 @@ FARKV_AVX512VNNI inline void AddStep(const std::byte* quants,
   }
 #pragma GCC unroll 6
   for (size_t r = 0; r < kRows; ++r) {
-    const __m512i x = Broadcast(activations + r * row_stride + 4 * kStep);
+    const __m512i x = Broadcast(rows.quants + r * rows.stride + 4 * kStep);
 #pragma GCC unroll 4
     for (size_t c = 0; c < kVectors; ++c) {
       sums[r][c] = _mm512_dpbusd_epi32(sums[r][c], weights[c], x);
@@ -106,16 +120,18 @@ FARKV_AVX512VNNI inline void AddStep(const std::byte* quants,
   }
 }
 
-// Sets every sum of a row to `first` of that row.
-template <size_t kRows, size_t kVectors>
-FARKV_AVX512VNNI inline void Start(const int32_t* first,
+// The first term of a row's sums: what the quants' offset adds to them.
+template <WeightType kType, size_t kRows, size_t kVectors>
+FARKV_AVX512VNNI inline void Start(const PartRows<kRows>& rows, size_t first,
+                                   size_t end,
                                    Integers<kRows, kVectors>& sums) {
 #pragma GCC unroll 6
   for (size_t r = 0; r < kRows; ++r) {
+    int32_t sum = rows.half_sums[r][first];
+    if (first + 1 < end) sum += rows.half_sums[r][first + 1];
+    const __m512i offset = _mm512_set1_epi32(-QuantOffset(kType) * sum);
 #pragma GCC unroll 4
-    for (size_t c = 0; c < kVectors; ++c) {
-      sums[r][c] = _mm512_set1_epi32(first[r]);
-    }
+    for (size_t c = 0; c < kVectors; ++c) sums[r][c] = offset;
   }
 }
 
@@ -124,65 +140,68 @@ template <WeightType kType, size_t kRows, size_t kVectors>
 struct PartSums {
   __m512 sums[kRows][kVectors];
 
-  // `half_sums` are those of each row's activations, [kRows][2].
   FARKV_AVX512VNNI inline void Compute(const std::byte* part, size_t column,
-                                       const std::byte* x, size_t row_stride,
-                                       const int32_t (*half_sums)[2]) {
+                                       const PartRows<kRows>& rows) {
     const std::byte* quants =
         part + LayoutOf(kType).part_scale_bytes + 4 * column;
-    Integers<kRows, kVectors> integers;
     if constexpr (kType == WeightType::kQ6_K) {
-      AddHalf<0>(part + column, quants, x, row_stride, half_sums);
-      AddHalf<1>(part + kPanelColumns + column, quants, x, row_stride,
-                 half_sums);
+      Integers<kRows, kVectors> low, high;
+      Start<kType, kRows, kVectors>(rows, 0, 1, low);
+      Start<kType, kRows, kVectors>(rows, 1, 2, high);
+      AddSteps<kType, 0>(quants, rows, low, high);
+      AddSteps<kType, 2>(quants, rows, low, high);
+      AddSteps<kType, 1>(quants, rows, low, high);
+      AddSteps<kType, 3>(quants, rows, low, high);
+      ScaleHalves(part + column, low, high);
     } else {
-      int32_t first[kRows];
-      for (size_t r = 0; r < kRows; ++r) {
-        first[r] = -QuantOffset(kType) * (half_sums[r][0] + half_sums[r][1]);
+      Integers<kRows, kVectors> all;
+      Start<kType, kRows, kVectors>(rows, 0, 2, all);
+      if constexpr (kType == WeightType::kQ8_0) {
+        AddStep<kType, 0, kRows, kVectors>(quants, rows, all);
+        AddStep<kType, 1, kRows, kVectors>(quants, rows, all);
+        AddStep<kType, 2, kRows, kVectors>(quants, rows, all);
+        AddStep<kType, 3, kRows, kVectors>(quants, rows, all);
+        AddStep<kType, 4, kRows, kVectors>(quants, rows, all);
+        AddStep<kType, 5, kRows, kVectors>(quants, rows, all);
+        AddStep<kType, 6, kRows, kVectors>(quants, rows, all);
+        AddStep<kType, 7, kRows, kVectors>(quants, rows, all);
+      } else {
+        AddSteps<kType, 0>(quants, rows, all, all);
+        AddSteps<kType, 1>(quants, rows, all, all);
+        AddSteps<kType, 2>(quants, rows, all, all);
+        AddSteps<kType, 3>(quants, rows, all, all);
       }
-      Start<kRows, kVectors>(first, integers);
-      AddStep<kType, 0, kRows, kVectors>(quants, x, row_stride, integers);
-      AddStep<kType, 4, kRows, kVectors>(quants, x, row_stride, integers);
-      AddStep<kType, 1, kRows, kVectors>(quants, x, row_stride, integers);
-      AddStep<kType, 5, kRows, kVectors>(quants, x, row_stride, integers);
-      AddStep<kType, 2, kRows, kVectors>(quants, x, row_stride, integers);
-      AddStep<kType, 6, kRows, kVectors>(quants, x, row_stride, integers);
-      AddStep<kType, 3, kRows, kVectors>(quants, x, row_stride, integers);
-      AddStep<kType, 7, kRows, kVectors>(quants, x, row_stride, integers);
 #pragma GCC unroll 6
       for (size_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-        for (size_t c = 0; c < kVectors; ++c) {
-          sums[r][c] = ToFloats(integers[r][c]);
-        }
+        for (size_t c = 0; c < kVectors; ++c) sums[r][c] = ToFloats(all[r][c]);
       }
     }
   }
 
-  template <size_t kHalf>
-  FARKV_AVX512VNNI inline void AddHalf(const std::byte* scales,
-                                       const std::byte* quants,
-                                       const std::byte* x, size_t row_stride,
-                                       const int32_t (*half_sums)[2]) {
-    Integers<kRows, kVectors> integers;
-    int32_t first[kRows];
-    for (size_t r = 0; r < kRows; ++r) {
-      first[r] = -QuantOffset(kType) * half_sums[r][kHalf];
-    }
-    Start<kRows, kVectors>(first, integers);
-    constexpr size_t kStep = 4 * kHalf;
-    AddStep<kType, kStep, kRows, kVectors>(quants, x, row_stride, integers);
-    AddStep<kType, kStep + 1, kRows, kVectors>(quants, x, row_stride, integers);
-    AddStep<kType, kStep + 2, kRows, kVectors>(quants, x, row_stride, integers);
-    AddStep<kType, kStep + 3, kRows, kVectors>(quants, x, row_stride, integers);
+  // Two steps that share their low bits' bytes.
+  template <WeightType, size_t kStep>
+  FARKV_AVX512VNNI inline void AddSteps(const std::byte* quants,
+                                        const PartRows<kRows>& rows,
+                                        Integers<kRows, kVectors>& low,
+                                        Integers<kRows, kVectors>& high) {
+    AddStep<kType, kStep, kRows, kVectors>(quants, rows, low);
+    AddStep<kType, kStep + 4, kRows, kVectors>(quants, rows, high);
+  }
+
+  FARKV_AVX512VNNI inline void ScaleHalves(
+      const std::byte* scales, const Integers<kRows, kVectors>& low,
+      const Integers<kRows, kVectors>& high) {
 #pragma GCC unroll 4
     for (size_t c = 0; c < kVectors; ++c) {
-      const __m512 scale = SignedBytes(scales + kLanes * c);
+      const __m512 low_scale = SignedBytes(scales + kLanes * c);
+      const __m512 high_scale =
+          SignedBytes(scales + kPanelColumns + kLanes * c);
 #pragma GCC unroll 6
       for (size_t r = 0; r < kRows; ++r) {
-        const __m512 sum = ToFloats(integers[r][c]);
-        sums[r][c] = kHalf == 0 ? _mm512_mul_ps(sum, scale)
-                                : _mm512_fmadd_ps(sum, scale, sums[r][c]);
+        sums[r][c] =
+            _mm512_fmadd_ps(ToFloats(high[r][c]), high_scale,
+                            _mm512_mul_ps(ToFloats(low[r][c]), low_scale));
       }
     }
   }
@@ -228,15 +247,13 @@ struct Outputs {
     }
   }
 
-  // `x` are the rows' scales of the part's activations.
   template <WeightType kType>
   FARKV_AVX512VNNI inline void Add(const PartSums<kType, kRows, kVectors>& part,
                                    const Scales<kType, kVectors>& scales,
-                                   const float* x,
-                                   const int32_t (*half_sums)[2]) {
+                                   const PartRows<kRows>& rows) {
 #pragma GCC unroll 6
     for (size_t r = 0; r < kRows; ++r) {
-      const __m512 scale = _mm512_set1_ps(x[r]);
+      const __m512 scale = _mm512_set1_ps(rows.scales[r]);
 #pragma GCC unroll 4
       for (size_t c = 0; c < kVectors; ++c) {
         const __m512 product = _mm512_mul_ps(part.sums[r][c], scales.scale[c]);
@@ -244,8 +261,9 @@ struct Outputs {
             _mm512_add_ps(values[r][c], _mm512_mul_ps(product, scale));
       }
       if constexpr (Scales<kType, kVectors>::kHasMinimum) {
-        const __m512 sum = _mm512_set1_ps(
-            x[r] * static_cast<float>(half_sums[r][0] + half_sums[r][1]));
+        const int32_t integers = rows.half_sums[r][0] + rows.half_sums[r][1];
+        const __m512 sum =
+            _mm512_set1_ps(rows.scales[r] * static_cast<float>(integers));
 #pragma GCC unroll 4
         for (size_t c = 0; c < kVectors; ++c) {
           values[r][c] = _mm512_add_ps(values[r][c],
@@ -272,12 +290,27 @@ struct Outputs {
   }
 };
 
+// Asks for the kBytes from `from` on and returns where they end.
+template <size_t kBytes>
+FARKV_AVX512VNNI inline const std::byte* Fetch(const std::byte* from) {
+  for (size_t at = 0; at < kBytes; at += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(from + at), _MM_HINT_T1);
+  }
+  return from + kBytes;
+}
+
+// A panel read in two passes is fetched this far ahead by the first: reading
+// every other 128 bytes leads the hardware prefetcher astray.
+constexpr size_t kFetchAhead = 2048;
+
 // kVectors vectors of outputs for kRows rows, from `column` of the panel on.
 template <WeightType kType, size_t kRows, size_t kVectors>
 FARKV_AVX512VNNI inline void MultiplyColumns(const Tile& tile, size_t column) {
   constexpr QuantizedLayout kLayout = LayoutOf(kType);
   constexpr auto kParts = static_cast<size_t>(kLayout.num_parts);
-  const QuantizedRowLayout rows(tile.depth * GroupElements(kType));
+  constexpr bool kTwoPasses = kVectors * kLanes < kPanelColumns;
+  const QuantizedRowLayout row_layout(tile.depth * GroupElements(kType));
+  const bool fetch_own = tile.fetch_panel && column == 0;
   Outputs<kRows, kVectors> outputs;
   outputs.Clear();
   const std::byte* head = tile.panel;
@@ -286,28 +319,16 @@ FARKV_AVX512VNNI inline void MultiplyColumns(const Tile& tile, size_t column) {
   for (size_t index = 0; index < num_parts;) {
     const std::byte* part = head + kLayout.head_bytes;
     for (size_t p = 0; p < kParts; ++p, ++index) {
-      if (next != nullptr) {
-        for (size_t line = 0; line < kLayout.part_bytes(); line += 256) {
-          _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T1);
-          next += 64;
-        }
+      if (next != nullptr) next = Fetch<kLayout.part_bytes() / 4>(next);
+      if (kTwoPasses && fetch_own) {
+        Fetch<kLayout.part_bytes()>(part + kFetchAhead);
       }
-      float x[kRows];
-      int32_t half_sums[kRows][2];
-      for (size_t r = 0; r < kRows; ++r) {
-        const std::byte* row = tile.rows + r * tile.row_stride;
-        __builtin_memcpy(&x[r], row + rows.scales + index * sizeof(float),
-                         sizeof(float));
-        __builtin_memcpy(half_sums[r],
-                         row + rows.sums + index * sizeof(half_sums[r]),
-                         sizeof(half_sums[r]));
-      }
+      const PartRows<kRows> rows(tile, row_layout, index);
       PartSums<kType, kRows, kVectors> sums;
-      sums.Compute(part, column, tile.rows + index * kPartElements,
-                   tile.row_stride, half_sums);
+      sums.Compute(part, column, rows);
       Scales<kType, kVectors> scales;
       scales.Load(head, part, column);
-      outputs.template Add<kType>(sums, scales, x, half_sums);
+      outputs.template Add<kType>(sums, scales, rows);
       part += kLayout.part_bytes();
     }
     head += kLayout.bytes();

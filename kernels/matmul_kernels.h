@@ -39,7 +39,7 @@ enum class Kernel : uint8_t {
 // elements of K for all columns, [64][4]:
 //   kQ8_0  a byte each, [8 steps]
 //   4 bits [4], step s in the low and step s + 4 in the high half
-//   kQ6_K  low bits as 4 bits; then 2 bits [2], step s + 2i at bit 2i
+//   kQ6_K  [2]: 2 bits, step s + 2i at bit 2i, then the 4 bits of s and s + 2
 struct QuantizedLayout {
   size_t head_bytes = 0;
   size_t part_scale_bytes = 0;
@@ -66,6 +66,18 @@ constexpr QuantizedLayout LayoutOf(WeightType type) {
     default:
       return {};
   }
+}
+
+// Where a step's bytes stand in the quants of a part: its low (or only) bits,
+// and the two high bits of kQ6_K.
+constexpr size_t HighBytes(size_t step) {
+  return step % 2 * 3 * 4 * kPanelColumns;
+}
+constexpr size_t LowBytes(WeightType type, size_t step) {
+  constexpr size_t kStepBytes = 4 * kPanelColumns;
+  if (type == WeightType::kQ8_0) return step * kStepBytes;
+  if (type != WeightType::kQ6_K) return step % 4 * kStepBytes;
+  return HighBytes(step) + (1 + step % 4 / 2) * kStepBytes;
 }
 
 // A row of activations for quantised weights: int8 [K], then fp32 scales, one
@@ -96,6 +108,7 @@ struct Tile {
   // A quarter of another panel's bytes, to bring into cache meanwhile; null for
   // none. A hint, never dereferenced.
   const std::byte* prefetch = nullptr;
+  bool fetch_panel = false;  // whether `panel` itself is probably not in cache
   // Steps of K: pairs (kBf16), elements (kF32) or stored groups.
   int32_t depth = 0;
   int32_t num_rows = 0;     // 1 to kTileRows

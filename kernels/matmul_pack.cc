@@ -53,9 +53,9 @@ void PackPart(WeightType type, const std::byte* group, int32_t part,
   out += layout.part_scale_bytes;
   uint8_t quants[kPartElements];
   ReadQuants(type, group, part, quants);
-  const auto add = [&](size_t step, int shift, const int* elements) {
+  const auto add = [&](size_t offset, int shift, const int* elements) {
     for (size_t k = 0; k < 4; ++k) {
-      out[(step * kPanelColumns + column) * 4 + k] |=
+      out[offset + 4 * column + k] |=
           static_cast<std::byte>(elements[k] << shift);
     }
   };
@@ -67,12 +67,12 @@ void PackPart(WeightType type, const std::byte* group, int32_t part,
       high[k] = quant >> 4;
     }
     if (type == WeightType::kQ8_0) {
-      add(step, 0, low);
+      add(LowBytes(type, step), 0, low);
     } else {
-      add(step % 4, step < 4 ? 0 : 4, low);
+      add(LowBytes(type, step), step < 4 ? 0 : 4, low);
     }
     if (type == WeightType::kQ6_K) {
-      add(4 + step % 2, static_cast<int>(step / 2 * 2), high);
+      add(HighBytes(step), static_cast<int>(step / 2 * 2), high);
     }
   }
 }

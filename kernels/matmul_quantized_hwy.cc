@@ -49,18 +49,18 @@ HWY_INLINE Vector LoadBytes(const std::byte* from, size_t column) {
 template <WeightType kType>
 HWY_INLINE Bits LoadStep(const std::byte* quants, size_t step, size_t column) {
   const BitsTag tag;
-  const auto* words = reinterpret_cast<const uint32_t*>(quants);
-  if constexpr (kType == WeightType::kQ8_0) {
-    return hn::LoadU(tag, words + step * kColumns + column);
-  }
-  const Bits nibbles = hn::LoadU(tag, words + step % 4 * kColumns + column);
-  const Bits low = hn::And(hn::ShiftRightSame(nibbles, step < 4 ? 0 : 4),
+  const auto load = [&](size_t offset) HWY_ATTR {
+    return hn::LoadU(
+        tag, reinterpret_cast<const uint32_t*>(quants + offset) + column);
+  };
+  const Bits bytes = load(LowBytes(kType, step));
+  if constexpr (kType == WeightType::kQ8_0) return bytes;
+  const Bits low = hn::And(hn::ShiftRightSame(bytes, step < 4 ? 0 : 4),
                            hn::Set(tag, 0x0f0f0f0fu));
   if constexpr (kType != WeightType::kQ6_K) return low;
-  const Bits pairs = hn::LoadU(tag, words + (4 + step % 2) * kColumns + column);
-  const Bits high =
-      hn::And(hn::ShiftRightSame(pairs, static_cast<int>(step / 2 * 2)),
-              hn::Set(tag, 0x03030303u));
+  const Bits high = hn::And(
+      hn::ShiftRightSame(load(HighBytes(step)), static_cast<int>(step / 2 * 2)),
+      hn::Set(tag, 0x03030303u));
   return hn::Or(low, hn::ShiftLeft<4>(high));
 }
 
