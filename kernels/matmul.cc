@@ -221,7 +221,7 @@ void Chunk::RunUnit(int64_t unit) const {
     const RowRange group_rows = Part(rows, group, num_groups);
     tile.rows = rows_ + static_cast<size_t>(group_rows.begin) * row_stride_;
     tile.num_rows = group_rows.end - group_rows.begin;
-    tile.fetch_panel = group == 0;
+    tile.fetches_panel = group == 0;
     const bool fetches =
         next != nullptr && next != tile.panel && group >= 1 && group <= 4;
     tile.prefetch = fetches

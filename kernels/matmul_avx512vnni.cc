@@ -4,7 +4,7 @@
 // the first term of a part's sum, -offset * sum of the activations' integers.
 // The fp32 part is that of matmul_quantized_hwy.cc, operation by operation.
 //
-// Registers: one or two rows take all 64 columns of a panel; more take 32 at a
+// Registers: up to four rows take all 64 columns of a panel; more take 32 at a
 // time and go over the panel twice, so that a step is 2 loads of weights and 6
 // broadcasts for 12 dot products. 4 bits are unpacked once for all rows.
 #include "kernels/matmul_kernels.h"
@@ -290,27 +290,12 @@ struct Outputs {
   }
 };
 
-// Asks for the kBytes from `from` on and returns where they end.
-template <size_t kBytes>
-FARKV_AVX512VNNI inline const std::byte* Fetch(const std::byte* from) {
-  for (size_t at = 0; at < kBytes; at += 64) {
-    _mm_prefetch(reinterpret_cast<const char*>(from + at), _MM_HINT_T1);
-  }
-  return from + kBytes;
-}
-
-// A panel read in two passes is fetched this far ahead by the first: reading
-// every other 128 bytes leads the hardware prefetcher astray.
-constexpr size_t kFetchAhead = 2048;
-
 // kVectors vectors of outputs for kRows rows, from `column` of the panel on.
 template <WeightType kType, size_t kRows, size_t kVectors>
 FARKV_AVX512VNNI inline void MultiplyColumns(const Tile& tile, size_t column) {
   constexpr QuantizedLayout kLayout = LayoutOf(kType);
   constexpr auto kParts = static_cast<size_t>(kLayout.num_parts);
-  constexpr bool kTwoPasses = kVectors * kLanes < kPanelColumns;
   const QuantizedRowLayout row_layout(tile.depth * GroupElements(kType));
-  const bool fetch_own = tile.fetch_panel && column == 0;
   Outputs<kRows, kVectors> outputs;
   outputs.Clear();
   const std::byte* head = tile.panel;
@@ -319,9 +304,11 @@ FARKV_AVX512VNNI inline void MultiplyColumns(const Tile& tile, size_t column) {
   for (size_t index = 0; index < num_parts;) {
     const std::byte* part = head + kLayout.head_bytes;
     for (size_t p = 0; p < kParts; ++p, ++index) {
-      if (next != nullptr) next = Fetch<kLayout.part_bytes() / 4>(next);
-      if (kTwoPasses && fetch_own) {
-        Fetch<kLayout.part_bytes()>(part + kFetchAhead);
+      if (next != nullptr) {
+        for (size_t line = 0; line < kLayout.part_bytes(); line += 4 * 64) {
+          _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T1);
+          next += 64;
+        }
       }
       const PartRows<kRows> rows(tile, row_layout, index);
       PartSums<kType, kRows, kVectors> sums;
@@ -338,7 +325,7 @@ FARKV_AVX512VNNI inline void MultiplyColumns(const Tile& tile, size_t column) {
 
 template <WeightType kType, size_t kRows>
 FARKV_AVX512VNNI void MultiplyRows(const Tile& tile) {
-  constexpr size_t kVectors = kRows <= 2 ? 4 : 2;
+  constexpr size_t kVectors = kRows <= 4 ? 4 : 2;
   for (size_t column = 0; column < static_cast<size_t>(tile.num_columns);
        column += kVectors * kLanes) {
     MultiplyColumns<kType, kRows, kVectors>(tile, column);
@@ -347,6 +334,17 @@ FARKV_AVX512VNNI void MultiplyRows(const Tile& tile) {
 
 template <WeightType kType>
 void MultiplyAnyRows(const Tile& tile) {
+  if (tile.fetches_panel && tile.num_rows > 4) {
+    // Going over a panel twice, in pieces of 128 bytes, is slow from memory.
+    Tile first = tile;
+    first.num_rows = 3;
+    Tile second = tile;
+    second.rows += 3 * tile.row_stride;
+    second.out += 3 * tile.out_stride;
+    second.num_rows -= 3;
+    MultiplyAnyRows<kType>(first);
+    return MultiplyAnyRows<kType>(second);
+  }
   switch (tile.num_rows) {
     case 1:
       return MultiplyRows<kType, 1>(tile);

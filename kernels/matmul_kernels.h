@@ -108,7 +108,8 @@ struct Tile {
   // A quarter of another panel's bytes, to bring into cache meanwhile; null for
   // none. A hint, never dereferenced.
   const std::byte* prefetch = nullptr;
-  bool fetch_panel = false;  // whether `panel` itself is probably not in cache
+  bool fetches_panel =
+      false;  // whether `panel` itself is probably not in cache
   // Steps of K: pairs (kBf16), elements (kF32) or stored groups.
   int32_t depth = 0;
   int32_t num_rows = 0;     // 1 to kTileRows
