@@ -20,11 +20,13 @@ void RmsNorm(Stream& stream, const float* in, const float* weight,
 
 // Rotates num_heads heads of each row in place by the row's position: element
 // i pairs with i + head_dim / 2 (Hugging Face order); frequencies[i] radians
-// per position, [head_dim / 2], host memory read before return. RoPE, arXiv
-// 2104.09864. Angles are computed in double by one code on every backend.
+// per position, [head_dim / 2] for all rows or [rows][head_dim / 2], host
+// memory read before return. Rotated elements are multiplied by
+// `attention_factor` (YaRN, arXiv 2309.00071). RoPE, arXiv 2104.09864. Angles
+// are computed in double by one code on every backend.
 void Rope(Stream& stream, float* heads, std::span<const int64_t> positions,
           std::span<const double> frequencies, int32_t num_heads,
-          int32_t head_dim);
+          int32_t head_dim, double attention_factor = 1.0);
 
 // out = silu(gate) * up, element-wise over `count` elements. May alias gate.
 void SiluMultiply(Stream& stream, const float* gate, const float* up,

@@ -29,26 +29,33 @@ void ForPieces(ThreadPool& pool, int64_t count, int64_t cost,
   });
 }
 
-// Cosines, then sines, of each row's angles: [rows][2][head_dim / 2].
+// Cosines, then sines, of each row's angles, times the attention factor:
+// [rows][2][half].
 struct Rotations {
   std::vector<int64_t> positions;
-  std::vector<double> frequencies;
+  std::vector<double> frequencies;  // [half] or [rows][half]
+  size_t half = 0;
+  double attention_factor = 1.0;
   std::vector<float> table;
 };
 
 std::shared_ptr<const Rotations> ComputeRotations(
-    std::span<const int64_t> positions, std::span<const double> frequencies) {
+    std::span<const int64_t> positions, std::span<const double> frequencies,
+    size_t half, double attention_factor) {
   auto rotations = std::make_shared<Rotations>();
   rotations->positions.assign(positions.begin(), positions.end());
   rotations->frequencies.assign(frequencies.begin(), frequencies.end());
-  const size_t half = frequencies.size();
+  rotations->half = half;
+  rotations->attention_factor = attention_factor;
   rotations->table.resize(positions.size() * 2 * half);
+  const size_t stride = frequencies.size() == half ? 0 : half;
   for (size_t r = 0; r < positions.size(); ++r) {
     float* row = &rotations->table[r * 2 * half];
+    const double* radians = frequencies.data() + r * stride;
     for (size_t i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(positions[r]) * frequencies[i];
-      row[i] = static_cast<float>(std::cos(angle));
-      row[half + i] = static_cast<float>(std::sin(angle));
+      const double angle = static_cast<double>(positions[r]) * radians[i];
+      row[i] = static_cast<float>(std::cos(angle) * attention_factor);
+      row[half + i] = static_cast<float>(std::sin(angle) * attention_factor);
     }
   }
   return rotations;
@@ -57,11 +64,14 @@ std::shared_ptr<const Rotations> ComputeRotations(
 // Every layer of a step rotates the same positions, so the last table of this
 // thread is kept; it is compared by value, never by address.
 std::shared_ptr<const Rotations> GetRotations(
-    std::span<const int64_t> positions, std::span<const double> frequencies) {
+    std::span<const int64_t> positions, std::span<const double> frequencies,
+    size_t half, double attention_factor) {
   thread_local std::shared_ptr<const Rotations> last;
-  if (last == nullptr || !std::ranges::equal(last->positions, positions) ||
+  if (last == nullptr || last->half != half ||
+      last->attention_factor != attention_factor ||
+      !std::ranges::equal(last->positions, positions) ||
       !std::ranges::equal(last->frequencies, frequencies)) {
-    last = ComputeRotations(positions, frequencies);
+    last = ComputeRotations(positions, frequencies, half, attention_factor);
   }
   return last;
 }
@@ -91,10 +101,11 @@ void RmsNorm(Stream& stream, const float* in, const float* weight,
 
 void Rope(Stream& stream, float* heads, std::span<const int64_t> positions,
           std::span<const double> frequencies, int32_t num_heads,
-          int32_t head_dim) {
-  const auto rotations = GetRotations(positions, frequencies);
+          int32_t head_dim, double attention_factor) {
+  const auto half = static_cast<size_t>(head_dim) / 2;
+  const auto rotations =
+      GetRotations(positions, frequencies, half, attention_factor);
   stream.Enqueue([=](ThreadPool& pool) {
-    const auto half = static_cast<size_t>(head_dim) / 2;
     const int64_t width = int64_t{num_heads} * head_dim;
     const auto num_rows = static_cast<int64_t>(rotations->positions.size());
     ForPieces(pool, num_rows, width, [&](int64_t first, int64_t end) {

@@ -226,6 +226,37 @@ TEST_P(ElementwiseTest, RopeFollowsAChangeOfFrequencies) {
   EXPECT_NE(first[1], second[1]);
 }
 
+TEST_P(ElementwiseTest, RowsMayTurnByFrequenciesOfTheirOwn) {
+  const auto heads = RandomRow(2 * 8, 11);
+  const std::span rows(heads);
+  const std::vector<int64_t> positions = {9, 70};
+  const std::vector<double> frequencies = {0.5, 0.25, 0.3, 0.125};
+  DeviceBuffer buffer = Upload(heads);
+
+  Rope(*stream_, Floats(buffer), positions, frequencies, 2, 4);
+
+  const auto together = Download(buffer);
+  EXPECT_EQ(
+      Bits(std::span(together).first(8)),
+      Bits(Rotated({rows.begin(), rows.begin() + 8}, {9}, {0.5, 0.25}, 2)));
+  EXPECT_EQ(
+      Bits(std::span(together).last(8)),
+      Bits(Rotated({rows.begin() + 8, rows.end()}, {70}, {0.3, 0.125}, 2)));
+}
+
+TEST_P(ElementwiseTest, RopeMultipliesByTheAttentionFactor) {
+  const std::vector<int64_t> positions = {1};
+  const std::vector<double> frequencies = {std::numbers::pi / 2};
+  DeviceBuffer buffer = Upload<float>({1, 2});
+
+  Rope(*stream_, Floats(buffer), positions, frequencies, 1, 2, 1.5);
+
+  EXPECT_THAT(Download(buffer),
+              ElementsAre(FloatNear(-3, 1e-6f), FloatNear(1.5, 1e-6f)));
+  EXPECT_THAT(Rotated({1, 2}, {1}, frequencies, 1),
+              ElementsAre(FloatNear(-2, 1e-6f), FloatNear(1, 1e-6f)));
+}
+
 TEST_P(ElementwiseTest, AddBiasAddsToEveryRow) {
   DeviceBuffer x = Upload<float>({1, 2, 3, 4});
   DeviceBuffer bias = Upload<float>({10, 20});
