@@ -26,8 +26,19 @@ absl::Status CheckReplyShape(uint32_t query_heads, uint32_t head_dim) {
   return CheckGeometry(kReply, any);
 }
 
+// A page index, in a sequence that failed, or none.
+absl::Status CheckFailedPage(const AttendSequenceReply& reply) {
+  if (reply.failed_page == kNoPage) return absl::OkStatus();
+  if (reply.code == absl::StatusCode::kOk) {
+    return absl::InvalidArgumentError(
+        "AttendReply: a page failed in a sequence that did not");
+  }
+  return CheckLimit(kReply, "failed page", reply.failed_page, 0x7fffffff);
+}
+
 absl::Status CheckSequenceReply(const AttendSequenceReply& reply,
                                 size_t query_heads, size_t head_dim) {
+  FARKV_RETURN_IF_ERROR(CheckFailedPage(reply));
   if (reply.code != absl::StatusCode::kOk) {
     return CheckEqual(kReply, "subtrees of a failed sequence",
                       reply.subtrees.size(), 0);
@@ -82,6 +93,8 @@ absl::StatusOr<std::vector<std::byte>> EncodeAttendReply(
     FARKV_RETURN_IF_ERROR(CheckSequenceReply(reply, query_heads, dim));
     writer.Put(static_cast<uint32_t>(reply.code));
     writer.Put(static_cast<uint32_t>(reply.subtrees.size()));
+    writer.Put(reply.failed_page);
+    writer.Put(uint32_t{0});
   }
   for (const AttendSequenceReply& reply : replies) {
     for (const AttendSubtree& subtree : reply.subtrees) {
@@ -111,7 +124,7 @@ absl::StatusOr<std::vector<AttendSequenceReply>> DecodeAttendReply(
       CheckLimit(kReply, "sequences", sequences, kMaxMessageItems));
   FARKV_RETURN_IF_ERROR(CheckReplyShape(query_heads, dim));
   FARKV_RETURN_IF_ERROR(reader.ReadZero("reserved field"));
-  FARKV_RETURN_IF_ERROR(reader.Require("sequences", sequences, 8));
+  FARKV_RETURN_IF_ERROR(reader.Require("sequences", sequences, 16));
   std::vector<AttendSequenceReply> replies(sequences);
   std::vector<uint32_t> subtrees(sequences);
   for (uint32_t i = 0; i < sequences; ++i) {
@@ -120,6 +133,9 @@ absl::StatusOr<std::vector<AttendSequenceReply>> DecodeAttendReply(
     FARKV_RETURN_IF_ERROR(CheckLimit(
         kReply, "subtrees", subtrees[i],
         replies[i].code == absl::StatusCode::kOk ? kMaxMessageItems : 0));
+    replies[i].failed_page = reader.Read<uint32_t>();
+    FARKV_RETURN_IF_ERROR(CheckFailedPage(replies[i]));
+    FARKV_RETURN_IF_ERROR(reader.ReadZero("reserved field of a sequence"));
   }
   const uint64_t subtree_bytes =
       8 + 4 * uint64_t{query_heads} * (2 + uint64_t{dim});

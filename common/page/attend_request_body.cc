@@ -14,11 +14,17 @@ namespace {
 
 constexpr char kRequest[] = "AttendRequest";
 
-constexpr uint32_t kHasPrevious = 1;  // flag bit 0 of a sequence
-// session id, position, pages, flags.
+constexpr uint32_t kHasPrevious = 1;  // flag bits of a sequence
+constexpr uint32_t kScored = 2;
+constexpr uint32_t kAllLive = 1;  // flag bit of a page run
+// session id, position, page runs, flags.
 constexpr uint64_t kSequenceBytes = 32;
-// page index, tier, T2 bits, generation; the bitmaps follow.
-constexpr uint64_t kPageBytes = 16;
+// first page, pages, tier, T2 bits, flags; generations and bitmaps follow.
+constexpr uint64_t kRunBytes = 16;
+
+constexpr char kEmptyRun[] = "AttendRequest: a page run has no pages";
+constexpr char kSplitRun[] =
+    "AttendRequest: a page run continues the one before it";
 
 size_t QueryBytes(const AttendRequest& request) {
   return static_cast<size_t>(request.num_query_heads) *
@@ -41,10 +47,13 @@ absl::Status CheckSequence(const AttendSequence& sequence,
     FARKV_RETURN_IF_ERROR(CheckEqual(kRequest, "previous l",
                                      sequence.previous.l.size(), query_heads));
   }
+  int32_t before = -1;
   for (const AttendPage& page : sequence.pages) {
-    FARKV_RETURN_IF_ERROR(CheckIndex(kRequest, "page index", page.page_index));
+    FARKV_RETURN_IF_ERROR(CheckAscending(kRequest, before, page.page_index));
+    before = page.page_index;
     FARKV_RETURN_IF_ERROR(
         CheckTier(kRequest, static_cast<int>(page.tier), page.t2_bits));
+    if (page.live.empty()) continue;
     FARKV_RETURN_IF_ERROR(
         CheckEqual(kRequest, "bitmaps", page.live.size(),
                    static_cast<uint64_t>(request.geometry.num_kv_heads)));
@@ -71,18 +80,45 @@ absl::Status CheckRequest(const AttendRequest& request) {
                          static_cast<uint32_t>(request.geometry.num_kv_heads));
 }
 
-void WriteSequence(ByteWriter& writer, const AttendSequence& sequence) {
-  writer.PutBytes(std::as_bytes(std::span(sequence.session.bytes)));
-  writer.Put(static_cast<uint64_t>(sequence.position));
-  writer.Put(static_cast<uint32_t>(sequence.pages.size()));
-  writer.Put(sequence.has_previous ? kHasPrevious : 0u);
+// Whether `page` belongs to the run of the page before it.
+bool Continues(const AttendPage& before, const AttendPage& page) {
+  return page.page_index == before.page_index + 1 && page.tier == before.tier &&
+         page.t2_bits == before.t2_bits &&
+         page.live.empty() == before.live.empty();
 }
 
-void WritePage(ByteWriter& writer, const AttendPage& page) {
-  writer.Put(static_cast<uint32_t>(page.page_index));
-  WriteTier(writer, page.tier, page.t2_bits);
-  writer.Put(page.generation.value);
-  for (uint64_t bitmap : page.live) writer.Put(bitmap);
+// Page runs of a sequence, each a piece of `pages`.
+std::vector<std::span<const AttendPage>> RunsOf(
+    std::span<const AttendPage> pages) {
+  std::vector<std::span<const AttendPage>> runs;
+  for (size_t first = 0; first < pages.size();) {
+    size_t end = first + 1;
+    while (end < pages.size() && Continues(pages[end - 1], pages[end])) ++end;
+    runs.push_back(pages.subspan(first, end - first));
+    first = end;
+  }
+  return runs;
+}
+
+void WriteSequence(ByteWriter& writer, const AttendSequence& sequence,
+                   size_t num_runs) {
+  writer.PutBytes(std::as_bytes(std::span(sequence.session.bytes)));
+  writer.Put(static_cast<uint64_t>(sequence.position));
+  writer.Put(static_cast<uint32_t>(num_runs));
+  writer.Put((sequence.has_previous ? kHasPrevious : 0u) |
+             (sequence.scored ? kScored : 0u));
+}
+
+void WriteRun(ByteWriter& writer, std::span<const AttendPage> run) {
+  const AttendPage& first = run.front();
+  writer.Put(static_cast<uint32_t>(first.page_index));
+  writer.Put(static_cast<uint32_t>(run.size()));
+  WriteTier(writer, first.tier, first.t2_bits);
+  writer.Put(first.live.empty() ? kAllLive : 0u);
+  for (const AttendPage& page : run) writer.Put(page.generation.value);
+  for (const AttendPage& page : run) {
+    for (uint64_t bitmap : page.live) writer.Put(bitmap);
+  }
 }
 
 // Head of the request; returns the number of sequences.
@@ -106,7 +142,7 @@ absl::StatusOr<uint32_t> ReadRequestHead(ByteReader& reader,
   return sequences;
 }
 
-// Fixed part of a sequence; returns its number of pages.
+// Fixed part of a sequence; returns its number of page runs.
 absl::StatusOr<uint32_t> ReadSequence(ByteReader& reader,
                                       AttendSequence& sequence) {
   const std::span<const std::byte> id =
@@ -116,13 +152,15 @@ absl::StatusOr<uint32_t> ReadSequence(ByteReader& reader,
   FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "position", position,
                                    std::numeric_limits<int64_t>::max()));
   sequence.position = static_cast<int64_t>(position);
-  const uint32_t pages = reader.Read<uint32_t>();
+  const uint32_t runs = reader.Read<uint32_t>();
   FARKV_RETURN_IF_ERROR(
-      CheckLimit(kRequest, "pages of a sequence", pages, kMaxSequencePages));
+      CheckLimit(kRequest, "page runs of a sequence", runs, kMaxSequencePages));
   const uint32_t flags = reader.Read<uint32_t>();
-  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "flags", flags, kHasPrevious));
-  sequence.has_previous = flags == kHasPrevious;
-  return pages;
+  FARKV_RETURN_IF_ERROR(
+      CheckLimit(kRequest, "flags", flags, kHasPrevious | kScored));
+  sequence.has_previous = (flags & kHasPrevious) != 0;
+  sequence.scored = (flags & kScored) != 0;
+  return runs;
 }
 
 absl::Status ReadPrevious(ByteReader& reader, size_t query_heads,
@@ -137,16 +175,51 @@ absl::Status ReadPrevious(ByteReader& reader, size_t query_heads,
   return absl::OkStatus();
 }
 
-absl::Status ReadPages(ByteReader& reader, uint32_t pages, size_t num_kv_heads,
-                       AttendSequence& sequence) {
-  FARKV_RETURN_IF_ERROR(
-      reader.Require("pages", pages, kPageBytes + 8 * num_kv_heads));
-  sequence.pages.resize(pages);
-  for (AttendPage& page : sequence.pages) {
-    FARKV_ASSIGN_OR_RETURN(page.page_index, ReadIndex(reader, "page index"));
-    FARKV_RETURN_IF_ERROR(ReadTier(reader, page.tier, page.t2_bits));
+absl::Status ReadRun(ByteReader& reader, size_t num_kv_heads,
+                     std::vector<AttendPage>& pages) {
+  FARKV_RETURN_IF_ERROR(reader.Require("page run", 1, kRunBytes));
+  AttendPage page;
+  FARKV_ASSIGN_OR_RETURN(page.page_index, ReadIndex(reader, "page index"));
+  const uint32_t count = reader.Read<uint32_t>();
+  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "pages of a sequence",
+                                   pages.size() + uint64_t{count},
+                                   kMaxSequencePages));
+  FARKV_RETURN_IF_ERROR(CheckLimit(
+      kRequest, "page behind a run",
+      static_cast<uint64_t>(page.page_index) + count, uint64_t{1} << 31));
+  FARKV_RETURN_IF_ERROR(ReadTier(reader, page.tier, page.t2_bits));
+  const uint32_t flags = reader.Read<uint32_t>();
+  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "run flags", flags, kAllLive));
+  const size_t bitmaps = flags == kAllLive ? 0 : num_kv_heads;
+  FARKV_RETURN_IF_ERROR(reader.Require("pages", count, 8 + 8 * bitmaps));
+  if (count == 0) return absl::InvalidArgumentError(kEmptyRun);
+  page.live.resize(bitmaps);
+  if (!pages.empty() && Continues(pages.back(), page)) {
+    return absl::InvalidArgumentError(kSplitRun);
+  }
+  const size_t first = pages.size();
+  pages.reserve(first + count);
+  for (uint32_t i = 0; i < count; ++i) {
     page.generation.value = reader.Read<uint64_t>();
-    page.live = ReadBitmaps(reader, num_kv_heads);
+    pages.push_back(page);
+    if (i + 1 < count) ++page.page_index;
+  }
+  for (size_t i = first; bitmaps > 0 && i < pages.size(); ++i) {
+    pages[i].live = ReadBitmaps(reader, bitmaps);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadPages(ByteReader& reader, uint32_t runs, size_t num_kv_heads,
+                       AttendSequence& sequence) {
+  FARKV_RETURN_IF_ERROR(reader.Require("page runs", runs, kRunBytes + 8));
+  for (uint32_t i = 0; i < runs; ++i) {
+    FARKV_RETURN_IF_ERROR(ReadRun(reader, num_kv_heads, sequence.pages));
+  }
+  int32_t before = -1;
+  for (const AttendPage& page : sequence.pages) {
+    FARKV_RETURN_IF_ERROR(CheckAscending(kRequest, before, page.page_index));
+    before = page.page_index;
   }
   return absl::OkStatus();
 }
@@ -165,7 +238,7 @@ absl::StatusOr<std::vector<std::byte>> EncodeAttendRequest(
   writer.Put(static_cast<uint32_t>(request.geometry.num_kv_heads));
   for (const AttendSequence& sequence : request.sequences) {
     FARKV_RETURN_IF_ERROR(CheckSequence(sequence, request));
-    WriteSequence(writer, sequence);
+    WriteSequence(writer, sequence, RunsOf(sequence.pages).size());
   }
   for (const AttendSequence& sequence : request.sequences) {
     if (!sequence.has_previous) continue;
@@ -174,7 +247,7 @@ absl::StatusOr<std::vector<std::byte>> EncodeAttendRequest(
     writer.PutFloats(sequence.previous.l);
   }
   for (const AttendSequence& sequence : request.sequences) {
-    for (const AttendPage& page : sequence.pages) WritePage(writer, page);
+    for (const auto run : RunsOf(sequence.pages)) WriteRun(writer, run);
   }
   for (const AttendSequence& sequence : request.sequences) {
     writer.Align();
@@ -196,10 +269,9 @@ absl::StatusOr<AttendRequest> DecodeAttendRequest(
                          ReadRequestHead(reader, request));
   FARKV_RETURN_IF_ERROR(reader.Require("sequences", sequences, kSequenceBytes));
   request.sequences.resize(sequences);
-  std::vector<uint32_t> pages(sequences);
+  std::vector<uint32_t> runs(sequences);
   for (uint32_t i = 0; i < sequences; ++i) {
-    FARKV_ASSIGN_OR_RETURN(pages[i],
-                           ReadSequence(reader, request.sequences[i]));
+    FARKV_ASSIGN_OR_RETURN(runs[i], ReadSequence(reader, request.sequences[i]));
   }
   const auto query_heads = static_cast<size_t>(request.num_query_heads);
   for (AttendSequence& sequence : request.sequences) {
@@ -209,7 +281,7 @@ absl::StatusOr<AttendRequest> DecodeAttendRequest(
   const auto heads = static_cast<size_t>(request.geometry.num_kv_heads);
   for (uint32_t i = 0; i < sequences; ++i) {
     FARKV_RETURN_IF_ERROR(
-        ReadPages(reader, pages[i], heads, request.sequences[i]));
+        ReadPages(reader, runs[i], heads, request.sequences[i]));
   }
   const size_t query_bytes = QueryBytes(request);
   for (AttendSequence& sequence : request.sequences) {

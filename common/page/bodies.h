@@ -10,12 +10,13 @@
 // 1 (T1, bits 0) or 2 (T2, bits 8 or 4). The rows part of a T2 item is, for
 // each head whose bitmap is not zero, that head's whole part of the T2 payload
 // (T2HeadLayout::head_bytes, a multiple of 64); its one row CRC is the part's.
-// A StoreRequest has none of this: pages are stored as T1.
+// Workers store pages as T1; T2 items move what a node has compressed.
 //
 // StoreRequest (one page each item; header.layer is unused, kNoLayer)
 //   u32 items, u32 H, u32 d, u32 dtype
-//   per item: u32 layer, u32 page index, u64 generation, u64 live[H]
-//   per item: u32 row CRC, [head][live slot ascending]
+//   per item: u32 layer, u32 page index, u16 tier, u16 T2 bits, u32 zero,
+//     u64 generation, u64 live[H]
+//   per item: u32 row CRC, T1 [head][live slot ascending], T2 [head]
 //   rows
 // StoreReply
 //   u32 items, u32 zero; per item: u32 status code (absl), u32 zero
@@ -31,15 +32,20 @@
 //   rows
 // AttendRequest (pushdown; header.layer and header.step name layer and step)
 //   u32 sequences, u32 Hq, u32 d, u32 dtype, f32 scale, u32 H
-//   per sequence: session id[16], u64 position, u32 pages, u32 flags
-//     (bit 0: previous globals present)
+//   per sequence: session id[16], u64 position, u32 page runs, u32 flags
+//     (bit 0: previous globals present; bit 1: keep weights for scores)
 //   per sequence: if bit 0: u64 step, f32 m[Hq], f32 l[Hq] of that step
-//   per sequence, per page: u32 page index, u16 tier, u16 T2 bits,
-//     u64 generation, u64 live[H]
+//   per sequence, per page run (pages that follow each other, of one tier):
+//     u32 first page, u32 pages, u16 tier, u16 T2 bits, u32 flags (bit 0: every
+//     slot is live for every head), u64 generation[pages]
+//     if not bit 0: u64 live[pages][H]
 //   per sequence: queries, dtype[Hq][d], each starting at a multiple of 64
+//   Page runs ascend and are as long as can be. A page without a live row is
+//   not looked up; it counts as present, its leaf is empty.
 // AttendReply
 //   u32 sequences, u32 Hq, u32 d, u32 zero
-//   per sequence: u32 status code, u32 subtrees
+//   per sequence: u32 status code, u32 subtrees, u32 first page that failed
+//     (0xffffffff: none is to blame), u32 zero
 //   per sequence, per subtree: u32 level, u32 index, f32 m[Hq], f32 l[Hq],
 //     f32 O[Hq][d]
 // ScoresRequest (attention mass that pushed-down leaves gathered;
@@ -73,13 +79,19 @@ inline constexpr uint32_t kMaxMessageBytes = 64u << 20;
 inline constexpr uint32_t kMaxQueryHeads = 1024;
 inline constexpr uint32_t kMaxSequencePages = 65536;  // 4 Mi positions
 inline constexpr uint32_t kNoLayer = 0xffffffffu;
+inline constexpr uint32_t kNoPage = 0xffffffffu;
 
 struct StoreItem {
   int32_t layer = 0;
   int32_t page_index = 0;
   Generation generation;
   std::vector<uint64_t> live;      // [H]
-  std::vector<uint32_t> row_crcs;  // [head][live slot ascending]
+  std::vector<uint32_t> row_crcs;  // T1 [head][live slot ascending], T2 [head]
+  Tier tier = Tier::kT1;
+  int t2_bits = 0;
+
+  // Length of the item's piece of the rows part.
+  size_t RowsBytes(const KvGeometry& geometry) const;
 };
 
 struct StoreRequest {
@@ -116,7 +128,7 @@ struct FetchReply {
 struct AttendPage {
   int32_t page_index = 0;
   Generation generation;
-  std::vector<uint64_t> live;  // [H]
+  std::vector<uint64_t> live;  // [H]; empty: every slot, for every head
   Tier tier = Tier::kT1;
   int t2_bits = 0;
 };
@@ -130,8 +142,9 @@ struct AttendSequence {
   SessionId session;
   int64_t position = 0;
   bool has_previous = false;
+  bool scored = false;
   AttendGlobals previous;
-  std::vector<AttendPage> pages;
+  std::vector<AttendPage> pages;   // ascending
   std::vector<std::byte> queries;  // dtype[Hq][d]
 };
 
@@ -150,6 +163,7 @@ struct AttendSubtree {
 
 struct AttendSequenceReply {
   absl::StatusCode code = absl::StatusCode::kOk;
+  uint32_t failed_page = kNoPage;
   std::vector<AttendSubtree> subtrees;
 };
 

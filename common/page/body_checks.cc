@@ -1,11 +1,13 @@
 #include "common/page/body_checks.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/page/bodies.h"
+#include "common/page/page_format.h"
 
 namespace farkv {
 
@@ -67,12 +69,34 @@ absl::Status CheckQueryHeads(const char* message, uint32_t num_query_heads,
       num_kv_heads, " and in [1, ", kMaxQueryHeads, "]"));
 }
 
+absl::Status CheckAscending(const char* message, int32_t before, int32_t page) {
+  if (page > before) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(message, ": page index ", page, " follows ", before,
+                   "; page indices are not negative and ascend"));
+}
+
 uint64_t CountRows(std::span<const uint64_t> bitmaps) {
   uint64_t rows = 0;
   for (uint64_t bitmap : bitmaps) {
     rows += static_cast<uint64_t>(std::popcount(bitmap));
   }
   return rows;
+}
+
+uint64_t CountCrcs(Tier tier, std::span<const uint64_t> bitmaps) {
+  if (tier != Tier::kT2) return CountRows(bitmaps);
+  return static_cast<uint64_t>(
+      std::count_if(bitmaps.begin(), bitmaps.end(),
+                    [](uint64_t bitmap) { return bitmap != 0; }));
+}
+
+size_t RowsBytesOf(const KvGeometry& geometry, Tier tier, int t2_bits,
+                   std::span<const uint64_t> bitmaps) {
+  const size_t unit = tier == Tier::kT2
+                          ? T2HeadLayout::Of(geometry, t2_bits).head_bytes
+                          : geometry.RowBytes();
+  return CountCrcs(tier, bitmaps) * unit;
 }
 
 void WriteGeometry(ByteWriter& writer, const KvGeometry& geometry) {

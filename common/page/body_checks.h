@@ -34,6 +34,11 @@ absl::Status CheckQueryHeads(const char* message, uint32_t num_query_heads,
 
 // Set bits of all bitmaps: rows of a page.
 uint64_t CountRows(std::span<const uint64_t> bitmaps);
+// Row CRCs of an item: one per row, in T2 one per head that has rows.
+uint64_t CountCrcs(Tier tier, std::span<const uint64_t> bitmaps);
+// Bytes of an item's piece of the rows part.
+size_t RowsBytesOf(const KvGeometry& geometry, Tier tier, int t2_bits,
+                   std::span<const uint64_t> bitmaps);
 
 // H, d and dtype in the order of the heads of StoreRequest and FetchReply.
 void WriteGeometry(ByteWriter& writer, const KvGeometry& geometry);
@@ -45,6 +50,9 @@ absl::Status ReadTier(ByteReader& reader, Tier& tier, int& t2_bits);
 absl::StatusOr<int32_t> ReadIndex(ByteReader& reader, const char* part);
 absl::StatusOr<absl::StatusCode> ReadStatusCode(ByteReader& reader);
 std::vector<uint64_t> ReadBitmaps(ByteReader& reader, size_t num_kv_heads);
+
+// Page indices ascend; `before` is -1 for the first.
+absl::Status CheckAscending(const char* message, int32_t before, int32_t page);
 
 // Negative indices have no form on the wire.
 absl::Status CheckIndex(const char* message, const char* part, int32_t index);

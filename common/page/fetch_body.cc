@@ -1,11 +1,8 @@
 // FetchRequest and FetchReply; the bytes are described in bodies.h.
-#include <algorithm>
-
 #include "common/base/status_macros.h"
 #include "common/page/bodies.h"
 #include "common/page/body_checks.h"
 #include "common/page/byte_io.h"
-#include "common/page/page_format.h"
 
 namespace farkv {
 namespace {
@@ -17,14 +14,6 @@ constexpr char kReply[] = "FetchReply";
 constexpr uint64_t kRequestItemBytes = 16;
 // page index, status code, generation, tier, T2 bits, zero; the bitmaps follow.
 constexpr uint64_t kReplyItemBytes = 24;
-
-// Row CRCs of an item: one per row, in T2 one per head that has rows.
-uint64_t CountCrcs(const FetchReplyItem& item) {
-  if (item.tier != Tier::kT2) return CountRows(item.rows);
-  return static_cast<uint64_t>(
-      std::count_if(item.rows.begin(), item.rows.end(),
-                    [](uint64_t bitmap) { return bitmap != 0; }));
-}
 
 absl::Status CheckBody(const ByteReader& reader) {
   return CheckLimit(reader.message(), "body bytes", reader.remaining(),
@@ -50,7 +39,8 @@ absl::Status CheckReplyItem(const FetchReplyItem& item, uint32_t num_kv_heads) {
   FARKV_RETURN_IF_ERROR(
       CheckEqual(kReply, "bitmaps", item.rows.size(), num_kv_heads));
   FARKV_RETURN_IF_ERROR(CheckFailedItem(item));
-  return CheckEqual(kReply, "row CRCs", item.row_crcs.size(), CountCrcs(item));
+  return CheckEqual(kReply, "row CRCs", item.row_crcs.size(),
+                    CountCrcs(item.tier, item.rows));
 }
 
 void WriteReplyItem(ByteWriter& writer, const FetchReplyItem& item) {
@@ -97,10 +87,7 @@ absl::StatusOr<FetchReply> ReadReplyItems(ByteReader& reader) {
 }  // namespace
 
 size_t FetchReplyItem::RowsBytes(const KvGeometry& geometry) const {
-  const size_t unit = tier == Tier::kT2
-                          ? T2HeadLayout::Of(geometry, t2_bits).head_bytes
-                          : geometry.RowBytes();
-  return CountCrcs(*this) * unit;
+  return RowsBytesOf(geometry, tier, t2_bits, rows);
 }
 
 absl::StatusOr<std::vector<std::byte>> EncodeFetchRequest(
@@ -179,12 +166,12 @@ absl::StatusOr<WithRows<FetchReply>> DecodeFetchReply(
   uint64_t crcs = 0;
   uint64_t row_bytes = 0;
   for (const FetchReplyItem& item : decoded.message.items) {
-    crcs += CountCrcs(item);
+    crcs += CountCrcs(item.tier, item.rows);
     row_bytes += item.RowsBytes(decoded.message.geometry);
   }
   FARKV_RETURN_IF_ERROR(reader.Require("row CRCs", crcs, 4));
   for (FetchReplyItem& item : decoded.message.items) {
-    item.row_crcs.resize(CountCrcs(item));
+    item.row_crcs.resize(CountCrcs(item.tier, item.rows));
     for (uint32_t& crc : item.row_crcs) crc = reader.Read<uint32_t>();
   }
   FARKV_RETURN_IF_ERROR(reader.Align("rows"));

@@ -1,5 +1,4 @@
 // ScoresRequest and ScoresReply; their bytes are described in bodies.h.
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/page/bodies.h"
 #include "common/page/body_checks.h"
@@ -13,12 +12,6 @@ constexpr char kReply[] = "ScoresReply";
 
 constexpr uint64_t kLayerBytes = 16;  // before m and l
 constexpr uint64_t kPageScoresBytes = 8 + 8 * uint64_t{kPageTokens};
-
-absl::Status CheckAscending(const char* message, int32_t before, int32_t page) {
-  if (page > before) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      message, ": page ", page, " follows page ", before, "; pages ascend"));
-}
 
 absl::Status CheckHead(uint32_t layers, uint32_t query_heads, uint32_t pages) {
   FARKV_RETURN_IF_ERROR(

@@ -10,28 +10,36 @@ namespace {
 constexpr char kRequest[] = "StoreRequest";
 constexpr char kReply[] = "StoreReply";
 
-// layer, page index, generation; the bitmaps follow.
-constexpr uint64_t kItemBytes = 16;
+// layer, page index, tier, T2 bits, zero, generation; the bitmaps follow.
+constexpr uint64_t kItemBytes = 24;
 
 absl::Status CheckItem(const StoreItem& item, uint32_t num_kv_heads) {
   FARKV_RETURN_IF_ERROR(CheckIndex(kRequest, "layer", item.layer));
   FARKV_RETURN_IF_ERROR(CheckIndex(kRequest, "page index", item.page_index));
   FARKV_RETURN_IF_ERROR(
       CheckEqual(kRequest, "bitmaps", item.live.size(), num_kv_heads));
+  FARKV_RETURN_IF_ERROR(
+      CheckTier(kRequest, static_cast<int>(item.tier), item.t2_bits));
   return CheckEqual(kRequest, "row CRCs", item.row_crcs.size(),
-                    CountRows(item.live));
+                    CountCrcs(item.tier, item.live));
 }
 
 absl::StatusOr<StoreItem> ReadItem(ByteReader& reader, size_t num_kv_heads) {
   StoreItem item;
   FARKV_ASSIGN_OR_RETURN(item.layer, ReadIndex(reader, "layer"));
   FARKV_ASSIGN_OR_RETURN(item.page_index, ReadIndex(reader, "page index"));
+  FARKV_RETURN_IF_ERROR(ReadTier(reader, item.tier, item.t2_bits));
+  FARKV_RETURN_IF_ERROR(reader.ReadZero("reserved field of an item"));
   item.generation.value = reader.Read<uint64_t>();
   item.live = ReadBitmaps(reader, num_kv_heads);
   return item;
 }
 
 }  // namespace
+
+size_t StoreItem::RowsBytes(const KvGeometry& geometry) const {
+  return RowsBytesOf(geometry, tier, t2_bits, live);
+}
 
 absl::StatusOr<std::vector<std::byte>> EncodeStoreRequest(
     const StoreRequest& request) {
@@ -43,14 +51,16 @@ absl::StatusOr<std::vector<std::byte>> EncodeStoreRequest(
   ByteWriter writer;
   writer.Put(static_cast<uint32_t>(request.items.size()));
   WriteGeometry(writer, geometry);
-  uint64_t rows = 0;
+  uint64_t row_bytes = 0;
   for (const StoreItem& item : request.items) {
     FARKV_RETURN_IF_ERROR(CheckItem(item, num_kv_heads));
     writer.Put(static_cast<uint32_t>(item.layer));
     writer.Put(static_cast<uint32_t>(item.page_index));
+    WriteTier(writer, item.tier, item.t2_bits);
+    writer.Put(uint32_t{0});
     writer.Put(item.generation.value);
     for (uint64_t bitmap : item.live) writer.Put(bitmap);
-    rows += item.row_crcs.size();
+    row_bytes += item.RowsBytes(geometry);
   }
   for (const StoreItem& item : request.items) {
     for (uint32_t crc : item.row_crcs) writer.Put(crc);
@@ -58,8 +68,7 @@ absl::StatusOr<std::vector<std::byte>> EncodeStoreRequest(
   writer.Align();
   std::vector<std::byte> bytes = writer.Take();
   FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "body bytes",
-                                   bytes.size() + rows * geometry.RowBytes(),
-                                   kMaxMessageBytes));
+                                   bytes.size() + row_bytes, kMaxMessageBytes));
   return bytes;
 }
 
@@ -78,21 +87,22 @@ absl::StatusOr<WithRows<StoreRequest>> DecodeStoreRequest(
   FARKV_RETURN_IF_ERROR(
       reader.Require("items", items, kItemBytes + 8 * num_kv_heads));
   request.items.reserve(items);
-  uint64_t rows = 0;
+  uint64_t crcs = 0;
+  uint64_t row_bytes = 0;
   for (uint32_t i = 0; i < items; ++i) {
     FARKV_ASSIGN_OR_RETURN(StoreItem item, ReadItem(reader, num_kv_heads));
-    rows += CountRows(item.live);
+    crcs += CountCrcs(item.tier, item.live);
+    row_bytes += item.RowsBytes(request.geometry);
     request.items.push_back(std::move(item));
   }
-  FARKV_RETURN_IF_ERROR(reader.Require("row CRCs", rows, 4));
+  FARKV_RETURN_IF_ERROR(reader.Require("row CRCs", crcs, 4));
   for (StoreItem& item : request.items) {
-    item.row_crcs.resize(CountRows(item.live));
+    item.row_crcs.resize(CountCrcs(item.tier, item.live));
     for (uint32_t& crc : item.row_crcs) crc = reader.Read<uint32_t>();
   }
   FARKV_RETURN_IF_ERROR(reader.Align("rows"));
-  const size_t row_bytes = request.geometry.RowBytes();
-  FARKV_RETURN_IF_ERROR(reader.Require("rows", rows, row_bytes));
-  decoded.rows = reader.ReadBytes(rows * row_bytes);
+  FARKV_RETURN_IF_ERROR(reader.Require("rows", row_bytes, 1));
+  decoded.rows = reader.ReadBytes(row_bytes);
   FARKV_RETURN_IF_ERROR(reader.Finish());
   return decoded;
 }

@@ -48,6 +48,10 @@ absl::Status StoreFirst(const StoreTicket& ticket, const StoreItem& item,
 
 absl::Status StorePage(Directory& directory, const DataCaller& caller,
                        const StoreItem& item, std::span<const std::byte> rows) {
+  if (item.tier != Tier::kT1) {
+    return absl::UnimplementedError(
+        "pages are stored as T1; moving T2 pages is not available");
+  }
   FARKV_ASSIGN_OR_RETURN(
       StoreTicket ticket,
       directory.BeginStore(caller, {item.layer, item.page_index},
@@ -76,7 +80,7 @@ absl::StatusOr<std::vector<absl::StatusCode>> StorePages(
   codes.reserve(request.message.items.size());
   std::span<const std::byte> rows = request.rows;
   for (const StoreItem& item : request.message.items) {
-    const size_t bytes = item.row_crcs.size() * geometry.RowBytes();
+    const size_t bytes = item.RowsBytes(geometry);
     const absl::Status status =
         StorePage(directory, caller, item, rows.first(bytes));
     rows = rows.subspan(bytes);

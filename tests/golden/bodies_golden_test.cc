@@ -18,11 +18,14 @@ std::vector<std::byte> Joined(std::vector<std::byte> head,
   return head;
 }
 
+constexpr size_t kStoredBytes =
+    5 * testing::kGoldenRowBytes + testing::kGoldenT2Bytes8;
+
 TEST(StoreBodyGoldenTest, ARequestIsTheseBytes) {
   const auto head = EncodeStoreRequest(testing::GoldenStoreRequest());
 
   ASSERT_TRUE(head.ok()) << head.status();
-  EXPECT_EQ(FirstDifference(Joined(*head, Pattern(5 * 64)),
+  EXPECT_EQ(FirstDifference(Joined(*head, Pattern(kStoredBytes)),
                             GoldenBytes("store_request")),
             "");
 }
@@ -43,9 +46,11 @@ TEST(StoreBodyGoldenTest, ARequestReadsBackFromTheseBytes) {
     EXPECT_EQ(item.generation, expected.items[i].generation);
     EXPECT_EQ(item.live, expected.items[i].live);
     EXPECT_EQ(item.row_crcs, expected.items[i].row_crcs);
+    EXPECT_EQ(item.tier, expected.items[i].tier);
+    EXPECT_EQ(item.t2_bits, expected.items[i].t2_bits);
   }
-  EXPECT_EQ(decoded->rows.data(), body.data() + body.size() - 5 * 64);
-  EXPECT_EQ(decoded->rows.size(), 5u * 64u);
+  EXPECT_EQ(decoded->rows.data(), body.data() + body.size() - kStoredBytes);
+  EXPECT_EQ(decoded->rows.size(), kStoredBytes);
 }
 
 TEST(StoreBodyGoldenTest, AReplyIsTheseBytesAndReadsBack) {
@@ -129,6 +134,7 @@ TEST(AttendBodyGoldenTest, ARequestIsTheseBytesAndReadsBack) {
     EXPECT_EQ(found.session, wanted.session);
     EXPECT_EQ(found.position, wanted.position);
     EXPECT_EQ(found.has_previous, wanted.has_previous);
+    EXPECT_EQ(found.scored, wanted.scored);
     EXPECT_EQ(found.previous.step, wanted.previous.step);
     EXPECT_EQ(found.previous.m, wanted.previous.m);
     EXPECT_EQ(found.previous.l, wanted.previous.l);
@@ -158,6 +164,8 @@ TEST(AttendBodyGoldenTest, AReplyIsTheseBytesAndReadsBack) {
   ASSERT_EQ(decoded->size(), 2u);
   EXPECT_EQ((*decoded)[1].code, absl::StatusCode::kUnavailable);
   EXPECT_TRUE((*decoded)[1].subtrees.empty());
+  EXPECT_EQ((*decoded)[1].failed_page, 900u);
+  EXPECT_EQ((*decoded)[0].failed_page, kNoPage);
   ASSERT_EQ((*decoded)[0].subtrees.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
     const AttendSubtree& found = (*decoded)[0].subtrees[i];

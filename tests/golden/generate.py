@@ -85,11 +85,14 @@ def page_t2():
 
 
 def store_request():
-    crcs = [0x11111111, 0x22222222, 0x33333333, 0x44444444, 0xFEDCBA98]
-    return align(u32(2, 2, 16, 1) +
-                 u32(3, 5) + u64(9, 0b101, 1 << 63) +
-                 u32(4, 6) + u64(0x0102030405060708, 0, 0b11) +
-                 u32(*crcs)) + pattern(5 * 64)
+    crcs = [0x11111111, 0x22222222, 0x33333333, 0x44444444, 0xFEDCBA98,
+            0xDDDD0001]
+    return align(u32(3, 2, 16, 1) +
+                 u32(3, 5) + u16(1, 0) + u32(0) + u64(9, 0b101, 1 << 63) +
+                 u32(4, 6) + u16(1, 0) + u32(0) +
+                 u64(0x0102030405060708, 0, 0b11) +
+                 u32(4, 7) + u16(2, 8) + u32(0) + u64(10, 0b110, 0) +
+                 u32(*crcs)) + pattern(5 * 64 + t2_head(8))
 
 
 def store_reply():
@@ -124,13 +127,17 @@ def fetch_reply():
 
 
 def attend_request():
+    def run(page, count, tier, bits, all_live, *words):
+        return u32(page, count) + u16(tier, bits) + u32(all_live) + u64(*words)
+
     body = (u32(2, 4, 16, 1) + f32(0.25) + u32(2) +
             SESSION + u64(1000) + u32(2, 0) +
-            SESSION[::-1] + u64(1 << 33) + u32(1, 1) +
+            SESSION[::-1] + u64(1 << 33) + u32(2, 3) +
             u64(77) + f32(1, -2, 3.5, float("-inf")) + f32(1, 2, 4, 0) +
-            u32(3) + u16(1, 0) + u64(11, 0xFF, 0xFE) +
-            u32(4) + u16(2, 8) + u64(12, 1, 0) +
-            u32(0) + u16(2, 4) + u64(13, 0xFFFFFFFFFFFFFFFF, 2))
+            run(3, 1, 1, 0, 0, 11, 0xFF, 0xFE) +
+            run(4, 1, 2, 8, 0, 12, 1, 0) +
+            run(0, 2, 1, 0, 1, 13, 14) +
+            run(7, 1, 2, 4, 0, 15, 0xFFFFFFFFFFFFFFFF, 2))
     for i in range(2):
         body = align(body) + pattern(4 * 32, start=1000 * i)
     return body
@@ -141,7 +148,7 @@ def attend_reply():
         return (u32(level, index) + f32(base, base + 1) +
                 f32(base + 2, base + 3) +
                 f32(*(base + i / 4 for i in range(32))))
-    return (u32(2, 2, 16, 0) + u32(0, 2) + u32(14, 0) +
+    return (u32(2, 2, 16, 0) + u32(0, 2, 0xFFFFFFFF, 0) + u32(14, 0, 900, 0) +
             subtree(4, 3, 1.0) + subtree(0, 64, -8.0))
 
 

@@ -49,6 +49,8 @@ StoreRequest GoldenStoreRequest() {
                            Generation{0x0102030405060708},
                            {0, 0b11},
                            {0x44444444, 0xfedcba98}});
+  request.items.push_back(
+      {4, 7, Generation{10}, {0b110, 0}, {0xdddd0001}, Tier::kT2, 8});
   return request;
 }
 
@@ -119,7 +121,10 @@ AttendRequest GoldenAttendRequest() {
       77,
       {1.0f, -2.0f, 3.5f, -std::numeric_limits<float>::infinity()},
       {1.0f, 2.0f, 4.0f, 0.0f}};
-  second.pages = {{0, Generation{13}, {kAll, 2}, Tier::kT2, 4}};
+  second.scored = true;
+  second.pages = {{0, Generation{13}, {}},
+                  {1, Generation{14}, {}},
+                  {7, Generation{15}, {kAll, 2}, Tier::kT2, 4}};
   second.queries = Pattern(4 * 32, 1000);
   request.sequences = {first, second};
   return request;
@@ -130,6 +135,7 @@ std::vector<AttendSequenceReply> GoldenAttendReply() {
   answered.subtrees = {Subtree(4, 3, 1.0f), Subtree(0, 64, -8.0f)};
   AttendSequenceReply refused;
   refused.code = absl::StatusCode::kUnavailable;
+  refused.failed_page = 900;
   return {answered, refused};
 }
 

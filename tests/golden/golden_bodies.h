@@ -13,8 +13,9 @@ inline constexpr size_t kGoldenRowBytes = 64;
 inline constexpr size_t kGoldenT2Bytes8 = 3008;
 inline constexpr size_t kGoldenT2Bytes4 = 1984;
 
-SessionId GoldenSession();          // a0 a1 ... af
-StoreRequest GoldenStoreRequest();  // 5 rows follow
+SessionId GoldenSession();  // a0 a1 ... af
+// 5 rows, then a head part of 8 bits follow.
+StoreRequest GoldenStoreRequest();
 std::vector<absl::StatusCode> GoldenStoreReply();
 std::vector<FetchItem> GoldenFetchRequest();
 FetchReply GoldenFetchReply();  // 3 rows, then 1 + 2 head parts follow

@@ -75,14 +75,36 @@ TEST(BodyLimitsTest, AttendFieldsOutOfRangeAreNamed) {
   EXPECT_THAT(request(4, 1026), HasSubstr("query heads is 1026"));
   EXPECT_THAT(request(16, 0x7f800000), HasSubstr("scale is inf"));
   EXPECT_THAT(request(44, 0x80000000), HasSubstr("position is "));
-  EXPECT_THAT(request(48, 65537), HasSubstr("pages of a sequence is 65537"));
-  EXPECT_THAT(request(52, 2), HasSubstr("flags is 2, at most 1"));
+  EXPECT_THAT(request(48, 65537),
+              HasSubstr("page runs of a sequence is 65537"));
+  EXPECT_THAT(request(52, 4), HasSubstr("flags is 4, at most 3"));
+  EXPECT_THAT(request(132, 65537), HasSubstr("pages of a sequence is 65537"));
+  EXPECT_THAT(request(132, 0), HasSubstr("a page run has no pages"));
+  EXPECT_THAT(request(140, 2), HasSubstr("run flags is 2, at most 1"));
   EXPECT_THAT(reply(12, 1), HasSubstr("reserved field is 1"));
   EXPECT_THAT(reply(16, 14), HasSubstr("subtrees is 2, at most 0"));
-  EXPECT_THAT(reply(32, 32), HasSubstr("level of a subtree is 32, at most 31"));
-  EXPECT_THAT(reply(36, 0x8000000),
+  EXPECT_THAT(reply(24, 5), HasSubstr("a page failed in a sequence that did"));
+  EXPECT_THAT(reply(28, 1), HasSubstr("reserved field of a sequence is 1"));
+  EXPECT_THAT(reply(40, 0x80000000), HasSubstr("failed page is 2147483648"));
+  EXPECT_THAT(reply(48, 32), HasSubstr("level of a subtree is 32, at most 31"));
+  EXPECT_THAT(reply(52, 0x8000000),
               HasSubstr("page behind a subtree is 2147483664, at most "
                         "2147483648"));
+}
+
+TEST(BodyLimitsTest, PagesOfASequenceAscendInRunsThatAreNotSplit) {
+  AttendRequest descending = testing::GoldenAttendRequest();
+  std::swap(descending.sequences[0].pages[0], descending.sequences[0].pages[1]);
+  // The second run of the first sequence becomes page 3 again, then T1.
+  std::vector<std::byte> again = With("attend_request", 168, 3);
+  std::vector<std::byte> split = With("attend_request", 176, 1);
+
+  EXPECT_THAT(MessageOf(EncodeAttendRequest(descending).status()),
+              HasSubstr("page index 3 follows 4"));
+  EXPECT_THAT(MessageOf(DecodeAttendRequest(again).status()),
+              HasSubstr("page index 3 follows 3"));
+  EXPECT_THAT(MessageOf(DecodeAttendRequest(split).status()),
+              HasSubstr("a page run continues the one before it"));
 }
 
 TEST(BodyLimitsTest, RowsOfAFailedItemAreRefusedBothWays) {
@@ -129,8 +151,11 @@ TEST(BodyLimitsTest, WrongTiersAndBitsAreNamed) {
         HasSubstr(absl::StrCat("FetchReply", wrong.error)));
     EXPECT_THAT(
         MessageOf(
-            DecodeAttendRequest(With("attend_request", 132, word)).status()),
+            DecodeAttendRequest(With("attend_request", 136, word)).status()),
         HasSubstr(absl::StrCat("AttendRequest", wrong.error)));
+    EXPECT_THAT(
+        MessageOf(DecodeStoreRequest(With("store_request", 24, word)).status()),
+        HasSubstr(absl::StrCat("StoreRequest", wrong.error)));
   }
 }
 

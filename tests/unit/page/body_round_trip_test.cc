@@ -39,6 +39,17 @@ class BodyRoundTripTest : public ::testing::TestWithParam<uint64_t> {
     }
     return crcs;
   }
+  // In T2 one for each head that has rows.
+  std::vector<uint32_t> CrcsOf(Tier tier,
+                               const std::vector<uint64_t>& bitmaps) {
+    std::vector<uint32_t> crcs = Crcs(bitmaps);
+    if (tier == Tier::kT2) {
+      crcs.resize(bitmaps.size() -
+                  static_cast<size_t>(
+                      std::count(bitmaps.begin(), bitmaps.end(), uint64_t{0})));
+    }
+    return crcs;
+  }
   // T1 half of the time, else T2 at either width.
   void AnyTier(Tier& tier, int& t2_bits) {
     if (Below(2) == 0) return;
@@ -74,18 +85,18 @@ TEST_P(BodyRoundTripTest, StoreRequest) {
   StoreRequest request;
   request.geometry = Geometry();
   const auto heads = static_cast<size_t>(request.geometry.num_kv_heads);
-  size_t rows = 0;
+  size_t row_bytes = 0;
   for (size_t i = Below(5); i > 0; --i) {
     StoreItem item{Index(), Index(), AnyGeneration(), Bitmaps(heads), {}};
-    item.row_crcs = Crcs(item.live);
-    rows += item.row_crcs.size();
+    AnyTier(item.tier, item.t2_bits);
+    item.row_crcs = CrcsOf(item.tier, item.live);
+    row_bytes += item.RowsBytes(request.geometry);
     request.items.push_back(item);
   }
   const auto head = EncodeStoreRequest(request);
   ASSERT_TRUE(head.ok()) << head.status();
   EXPECT_EQ(head->size() % 64, 0u);
-  const std::vector<std::byte> payload =
-      Bytes(rows * request.geometry.RowBytes());
+  const std::vector<std::byte> payload = Bytes(row_bytes);
   const std::vector<std::byte> body = Joined(*head, payload);
 
   const auto decoded = DecodeStoreRequest(body);
@@ -126,13 +137,10 @@ TEST_P(BodyRoundTripTest, FetchReply) {
       item.code = static_cast<absl::StatusCode>(1 + Below(16));
       item.rows.assign(heads, 0);
     }
-    item.row_crcs = Crcs(item.rows);
+    item.row_crcs = CrcsOf(item.tier, item.rows);
     size_t unit = reply.geometry.RowBytes();
     if (item.tier == Tier::kT2) {
       unit = T2HeadLayout::Of(reply.geometry, item.t2_bits).head_bytes;
-      item.row_crcs.resize(
-          heads - static_cast<size_t>(std::count(
-                      item.rows.begin(), item.rows.end(), uint64_t{0})));
     }
     EXPECT_EQ(item.RowsBytes(reply.geometry), item.row_crcs.size() * unit);
     row_bytes += item.row_crcs.size() * unit;
@@ -167,9 +175,15 @@ TEST_P(BodyRoundTripTest, AttendRequest) {
     if (sequence.has_previous) {
       sequence.previous = {random_(), Floats(query_heads), Floats(query_heads)};
     }
-    for (size_t p = Below(5); p > 0; --p) {
-      sequence.pages.push_back({Index(), AnyGeneration(), Bitmaps(heads)});
-      AnyTier(sequence.pages.back().tier, sequence.pages.back().t2_bits);
+    sequence.scored = Below(2) == 0;
+    // Often the next page, of the same kind: page runs.
+    int32_t index = static_cast<int32_t>(Below(1000));
+    for (size_t p = Below(12); p > 0; --p) {
+      AttendPage page{index, AnyGeneration(), {}};
+      if (Below(3) == 0) page.live = Bitmaps(heads);
+      if (Below(3) == 0) AnyTier(page.tier, page.t2_bits);
+      sequence.pages.push_back(page);
+      index += 1 + static_cast<int32_t>(Below(3) == 0 ? Below(5000) : 0);
     }
     sequence.queries = Bytes(query_heads * request.geometry.VectorBytes());
     request.sequences.push_back(sequence);
@@ -188,6 +202,11 @@ TEST_P(BodyRoundTripTest, AttendReply) {
   const size_t dim = 16 * (1 + Below(8));
   std::vector<AttendSequenceReply> replies(Below(4));
   for (AttendSequenceReply& reply : replies) {
+    if (Below(4) == 0) {
+      reply.code = static_cast<absl::StatusCode>(1 + Below(16));
+      if (Below(2) == 0) reply.failed_page = static_cast<uint32_t>(Index());
+      continue;
+    }
     for (size_t i = Below(4); i > 0; --i) {
       const auto level = static_cast<uint32_t>(Below(32));
       const auto index =
