@@ -32,7 +32,7 @@ Handshake OwnHandshake() {
   return handshake;
 }
 
-DirectoryOptions MakeDirectoryOptions(const NodeOptions& options) {
+DirectoryOptions MakeDirectoryOptions(const NodeOptions &options) {
   DirectoryOptions made;
   // Rises with every start as long as the clock does.
   made.epoch = Epoch{static_cast<uint64_t>(absl::ToUnixMicros(absl::Now()))};
@@ -41,7 +41,7 @@ DirectoryOptions MakeDirectoryOptions(const NodeOptions& options) {
   return made;
 }
 
-DataPlaneOptions MakeDataPlaneOptions(const NodeOptions& options,
+DataPlaneOptions MakeDataPlaneOptions(const NodeOptions &options,
                                       std::function<void()> on_new_peer) {
   DataPlaneOptions made;
   made.peers.silence = 3 * options.max_lease;
@@ -49,7 +49,7 @@ DataPlaneOptions MakeDataPlaneOptions(const NodeOptions& options,
   return made;
 }
 
-SlabSource MakeSource(const NodeOptions& options) {
+SlabSource MakeSource(const NodeOptions &options) {
   const size_t total = options.pool.capacity_bytes / options.pool.slab_bytes;
   const auto made = std::make_shared<std::atomic<size_t>>(0);
   MemfdSourceOptions source;
@@ -62,7 +62,8 @@ SlabSource MakeSource(const NodeOptions& options) {
       spdlog::warn("no reserved huge pages: slabs use 4 KiB pages");
     }
     const size_t step = std::max<size_t>(1, total / 16);
-    if (count % step != 0) return;
+    if (count % step != 0)
+      return;
     spdlog::info("slab {} made, {} bytes; the pool has room for {}", count,
                  bytes, total);
   };
@@ -70,7 +71,7 @@ SlabSource MakeSource(const NodeOptions& options) {
 }
 
 // Returns when every task queued before has ended.
-void WaitForTasks(ThreadExecutor& executor, int64_t num_threads) {
+void WaitForTasks(ThreadExecutor &executor, int64_t num_threads) {
   const auto meeting =
       std::make_shared<std::barrier<>>(static_cast<ptrdiff_t>(num_threads + 1));
   for (int64_t i = 0; i < num_threads; ++i) {
@@ -79,34 +80,33 @@ void WaitForTasks(ThreadExecutor& executor, int64_t num_threads) {
   meeting->arrive_and_wait();
 }
 
-}  // namespace
+} // namespace
 
-Node::Node(const NodeOptions& options)
-    : options_(options),
-      gauges_(metrics_),
-      data_metrics_(metrics_),
+Node::Node(const NodeOptions &options)
+    : options_(options), gauges_(metrics_), data_metrics_(metrics_),
       pool_(options.pool, MakeSource(options), Clock::Boottime()),
       directory_(MakeDirectoryOptions(options), pool_, Clock::Boottime()),
       events_(directory_, pool_),
       scrubber_(directory_, data_metrics_.checksum_failures,
                 options.scrub_rate),
+      attend_pool_(static_cast<int>(options.threads)),
       data_plane_(MakeDataPlaneOptions(options, [this] { sweeper_->Poke(); }),
-                  directory_, data_metrics_, Clock::Boottime()),
+                  directory_, attend_pool_, data_metrics_, Clock::Boottime()),
       data_executor_(static_cast<int>(options.threads)),
-      control_executor_(kControlThreads),
-      scrub_executor_(1),
+      control_executor_(kControlThreads), scrub_executor_(1),
       sweeper_(std::make_unique<LeaseSweeper>(
           directory_, Clock::Boottime(),
-          [this](const std::vector<RevokedSession>& revoked) {
-            for (const RevokedSession& session : revoked) {
+          [this](const std::vector<RevokedSession> &revoked) {
+            for (const RevokedSession &session : revoked) {
               spdlog::warn("lease of session {} ran out", session.id.ToHex());
             }
             events_.Refresh(revoked);
+            data_plane_.ForgetClosedSessions();
             return data_plane_.CloseSilentPeers();
           })) {}
 
-absl::StatusOr<std::unique_ptr<Node>> Node::Start(
-    const NodeOptions& options, const NodeTransportFactory& transport) {
+absl::StatusOr<std::unique_ptr<Node>>
+Node::Start(const NodeOptions &options, const NodeTransportFactory &transport) {
   FARKV_RETURN_IF_ERROR(
       CheckPoolFits(options.pool.capacity_bytes, AvailableMemoryBytes()));
   auto node = std::unique_ptr<Node>(new Node(options));
@@ -116,7 +116,7 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Start(
   return node;
 }
 
-absl::Status Node::StartDataPlane(const NodeTransportFactory& factory) {
+absl::Status Node::StartDataPlane(const NodeTransportFactory &factory) {
   FARKV_ASSIGN_OR_RETURN(const Address listen,
                          ParseAddress(options_.data_listen));
   TransportOptions options;
@@ -124,7 +124,7 @@ absl::Status Node::StartDataPlane(const NodeTransportFactory& factory) {
   options.on_request = [this](Incoming incoming) {
     data_plane_.Handle(std::move(incoming));
   };
-  options.on_peer_lost = [this](PeerId peer, const absl::Status& why) {
+  options.on_peer_lost = [this](PeerId peer, const absl::Status &why) {
     spdlog::info("connection {} ended: {}", peer.value, why.ToString());
     data_plane_.PeerLost(peer);
   };
@@ -141,13 +141,14 @@ absl::Status Node::StartDataPlane(const NodeTransportFactory& factory) {
 }
 
 absl::Status Node::StartMap() {
-  if (options_.map_dir.empty()) return absl::OkStatus();
+  if (options_.map_dir.empty())
+    return absl::OkStatus();
   MapServerOptions options;
   options.map_dir = options_.map_dir;
   options.node_id = options_.node_id;
-  const auto grant = [this](
-                         const MapRequest& request,
-                         const PeerCredentials&) -> absl::StatusOr<MapGrant> {
+  const auto grant =
+      [this](const MapRequest &request,
+             const PeerCredentials &) -> absl::StatusOr<MapGrant> {
     FARKV_ASSIGN_OR_RETURN(
         const std::string tenant,
         directory_.CheckToken(request.session, request.token));
@@ -191,8 +192,8 @@ absl::Status Node::StartServers() {
   ports_.listen = server_->port();
   ports_.admin = admin_server_->port();
   ports_.metrics = http_->port();
-  const auto show = [this](const NodeState& state,
-                           const std::vector<RevokedSession>&) {
+  const auto show = [this](const NodeState &state,
+                           const std::vector<RevokedSession> &) {
     server_->SetServing(!state.draining);
     http_->SetReady(!state.draining);
   };
@@ -212,8 +213,10 @@ Node::~Node() { Stop(); }
 
 void Node::Stop() {
   events_.Unsubscribe(readiness_subscription_);
-  if (server_ != nullptr) server_->Shutdown(kCallGrace);
-  if (admin_server_ != nullptr) admin_server_->Shutdown(kCallGrace);
+  if (server_ != nullptr)
+    server_->Shutdown(kCallGrace);
+  if (admin_server_ != nullptr)
+    admin_server_->Shutdown(kCallGrace);
   if (transport_ != nullptr) {
     transport_->Shutdown(kTransportGrace);
     WaitForTasks(data_executor_, options_.threads);
@@ -222,7 +225,8 @@ void Node::Stop() {
   // readiness.
   sweeper_.reset();
   http_.reset();
-  if (map_server_ != nullptr) map_server_->Stop();
+  if (map_server_ != nullptr)
+    map_server_->Stop();
 }
 
-}  // namespace farkv
+} // namespace farkv

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/async/thread_executor.h"
+#include "common/base/thread_pool.h"
 #include "common/mapping/map_socket.h"
 #include "common/rpc/server.h"
 #include "common/telemetry/http_server.h"
@@ -76,6 +77,7 @@ class Node {
   Directory directory_;
   NodeEvents events_;
   Scrubber scrubber_;
+  ThreadPool attend_pool_;
   DataPlane data_plane_;
   ThreadExecutor data_executor_;
   ThreadExecutor control_executor_;

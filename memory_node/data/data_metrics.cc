@@ -33,6 +33,12 @@ DataMetrics::DataMetrics(Metrics& metrics)
     : store(metrics, "store"),
       fetch(metrics, "fetch"),
       attend(metrics, "attend"),
+      answered_requests(
+          metrics.AddCounter("farkv_node_answered_requests_total",
+                             "Requests whose reply the transport took")),
+      unanswered_requests(
+          metrics.AddCounter("farkv_node_unanswered_requests_total",
+                             "Requests whose peer had gone before the reply")),
       dropped_messages(metrics.AddCounter(
           "farkv_node_dropped_messages_total",
           "Messages dropped because their checksum was wrong")),
@@ -40,6 +46,9 @@ DataMetrics::DataMetrics(Metrics& metrics)
           "farkv_node_checksum_failures_total",
           "Rows whose checksum was wrong, in a store or in the pool")),
       rejected_peers(metrics.AddCounter("farkv_node_rejected_peers_total",
-                                        "Peers without a valid token")) {}
+                                        "Peers without a valid token")),
+      lost_scores(metrics.AddCounter(
+          "farkv_node_lost_scores_total",
+          "Attended layers whose weights were not kept for want of room")) {}
 
 }  // namespace farkv

@@ -36,9 +36,13 @@ struct DataMetrics {
   OperationMetrics store;
   OperationMetrics fetch;
   OperationMetrics attend;
+  // Of each request that is not dropped: it was answered, or its peer had gone.
+  Counter answered_requests;
+  Counter unanswered_requests;
   Counter dropped_messages;   // CRC of the message was wrong: no reply
   Counter checksum_failures;  // CRC of a row was wrong
   Counter rejected_peers;     // bad hello
+  Counter lost_scores;        // layers whose weights were not kept
 };
 
 }  // namespace farkv

@@ -29,11 +29,13 @@ MessageHeader ReplyHeader(const MessageHeader& request, absl::StatusCode code,
 }  // namespace
 
 DataPlane::DataPlane(const DataPlaneOptions& options, Directory& directory,
-                     DataMetrics& metrics, const Clock& clock)
+                     ThreadPool& pool, DataMetrics& metrics, const Clock& clock)
     : options_(options),
       directory_(directory),
+      pool_(pool),
       metrics_(metrics),
       clock_(clock),
+      scores_(options.max_score_bytes),
       reply_bytes_(std::make_shared<std::atomic<size_t>>(0)) {}
 
 void DataPlane::Handle(Incoming incoming) {
@@ -59,26 +61,53 @@ DataPlane::Answer DataPlane::Dispatch(const Incoming& incoming) {
   const MessageHeader& header = incoming.message.header;
   if (header.type == MessageType::kPingRequest) return {};
   if (header.type == MessageType::kHelloRequest) return Hello(incoming);
-  if (header.type == MessageType::kAttendRequest) return Attend(incoming);
-
-  const bool store = header.type == MessageType::kStoreRequest;
-  OperationMetrics& metrics = store ? metrics_.store : metrics_.fetch;
+  OperationMetrics& metrics = MetricsOf(header.type);
   const absl::Time start = clock_.Now();
   absl::StatusOr<std::string> tenant = peers_.Tenant(incoming.peer, start);
   Answer answer;
   if (tenant.ok()) {
-    const DataCaller caller{header.session, header.epoch, *tenant};
-    answer = store ? Store(caller, incoming) : Fetch(caller, incoming);
+    answer = Run({header.session, header.epoch, *tenant}, incoming);
   } else {
     answer.status = tenant.status();
   }
   if (!answer.status.ok()) metrics.CountFailure(answer.status.code());
+  const bool store = header.type == MessageType::kStoreRequest;
   size_t bytes = store ? incoming.message.body.size() : 0;
   for (const BufferLease& piece : answer.body) {
     if (!store) bytes += piece.size();
   }
   metrics.Count(bytes, clock_.Now() - start);
   return answer;
+}
+
+OperationMetrics& DataPlane::MetricsOf(MessageType type) {
+  switch (type) {
+    case MessageType::kStoreRequest:
+      return metrics_.store;
+    case MessageType::kFetchRequest:
+      return metrics_.fetch;
+    default:
+      return metrics_.attend;
+  }
+}
+
+DataPlane::Answer DataPlane::Run(const DataCaller& caller,
+                                 const Incoming& incoming) {
+  const MessageType type = incoming.message.header.type;
+  switch (type) {
+    case MessageType::kStoreRequest:
+      return Store(caller, incoming);
+    case MessageType::kFetchRequest:
+      return Fetch(caller, incoming);
+    case MessageType::kAttendRequest:
+      return Attend(caller, incoming);
+    case MessageType::kScoresRequest:
+      return Scores(caller, incoming);
+    default:
+      return {absl::UnimplementedError(
+                  absl::StrCat("message type ", static_cast<int>(type))),
+              {}};
+  }
 }
 
 DataPlane::Answer DataPlane::Hello(const Incoming& incoming) {
@@ -140,9 +169,34 @@ DataPlane::Answer DataPlane::Fetch(const DataCaller& caller,
   return answer;
 }
 
-DataPlane::Answer DataPlane::Attend(const Incoming&) {
-  metrics_.attend.CountFailure(absl::StatusCode::kUnimplemented);
-  return {absl::UnimplementedError("this node does not attend"), {}};
+DataPlane::Answer DataPlane::Attend(const DataCaller& caller,
+                                    const Incoming& incoming) {
+  const MessageHeader& header = incoming.message.header;
+  absl::StatusOr<std::vector<std::byte>> body =
+      AttendPages(Context(),
+                  {caller.tenant, caller.epoch,
+                   static_cast<int32_t>(header.layer), header.step},
+                  incoming.message.body.bytes());
+  Answer answer;
+  answer.status = body.status();
+  if (body.ok()) answer.body.push_back(BufferLease::Owning(*std::move(body)));
+  return answer;
+}
+
+DataPlane::Answer DataPlane::Scores(const DataCaller& caller,
+                                    const Incoming& incoming) {
+  absl::StatusOr<std::vector<std::byte>> body =
+      CollectScores(Context(), caller, incoming.message.body.bytes());
+  Answer answer;
+  answer.status = body.status();
+  if (body.ok()) answer.body.push_back(BufferLease::Owning(*std::move(body)));
+  return answer;
+}
+
+void DataPlane::ForgetClosedSessions() {
+  scores_.ForgetClosed([this](const SessionId& session) {
+    return directory_.Describe(session).ok();
+  });
 }
 
 void DataPlane::Send(const Incoming& incoming, Answer answer) {
@@ -151,10 +205,13 @@ void DataPlane::Send(const Incoming& incoming, Answer answer) {
   const absl::Status sent =
       transport_->Reply(incoming.peer, header, std::move(answer.body));
   // Of used-up slots and bytes the transport tells the requester itself.
-  if (sent.ok() || absl::IsResourceExhausted(sent)) return;
-  // Without effect for a peer that has gone meanwhile.
-  header.code = sent.code();
-  transport_->Reply(incoming.peer, header, {}).IgnoreError();
+  bool answered = sent.ok() || absl::IsResourceExhausted(sent);
+  if (!answered) {
+    header.code = sent.code();
+    answered = transport_->Reply(incoming.peer, header, {}).ok();
+  }
+  (answered ? metrics_.answered_requests : metrics_.unanswered_requests)
+      .Increment();
 }
 
 }  // namespace farkv

@@ -21,7 +21,10 @@
 
 #include "absl/status/status.h"
 #include "common/base/clock.h"
+#include "common/base/thread_pool.h"
 #include "common/transport/transport.h"
+#include "memory_node/data/attend_handler.h"
+#include "memory_node/data/attend_scores.h"
 #include "memory_node/data/data_metrics.h"
 #include "memory_node/data/peer_table.h"
 #include "memory_node/directory/directory.h"
@@ -32,6 +35,8 @@ struct DataPlaneOptions {
   // Fetches are refused with RESOURCE_EXHAUSTED while replies of more bytes
   // wait to be sent.
   size_t max_reply_bytes = size_t{1} << 30;
+  // Of attended leaves' weights; beyond it their scores are lost.
+  size_t max_score_bytes = size_t{1} << 30;
   PeerLimits peers;
   // Told of a peer's first message: CloseSilentPeers may be due earlier. On
   // the transport's executor; may be empty.
@@ -40,9 +45,9 @@ struct DataPlaneOptions {
 
 class DataPlane {
  public:
-  // Everything is borrowed and outlives the data plane.
+  // Everything is borrowed and outlives the data plane. `pool` attends.
   DataPlane(const DataPlaneOptions& options, Directory& directory,
-            DataMetrics& metrics, const Clock& clock);
+            ThreadPool& pool, DataMetrics& metrics, const Clock& clock);
   DataPlane(const DataPlane&) = delete;
   DataPlane& operator=(const DataPlane&) = delete;
 
@@ -56,6 +61,8 @@ class DataPlane {
   // Closes peers that were silent for too long and those that never said
   // hello. Returns when to call it again; not at all while there are no peers.
   absl::Time CloseSilentPeers();
+  // Forgets the scores of sessions that have gone; after a sweep of leases.
+  void ForgetClosedSessions();
 
   std::vector<PeerReport> peers() const { return peers_.List(); }
   // Bytes of replies that the transport still holds.
@@ -71,15 +78,21 @@ class DataPlane {
   Answer Hello(const Incoming& incoming);
   Answer Store(const DataCaller& caller, const Incoming& incoming);
   Answer Fetch(const DataCaller& caller, const Incoming& incoming);
-  Answer Attend(const Incoming& incoming);
+  Answer Attend(const DataCaller& caller, const Incoming& incoming);
+  Answer Scores(const DataCaller& caller, const Incoming& incoming);
+  OperationMetrics& MetricsOf(MessageType type);
+  Answer Run(const DataCaller& caller, const Incoming& incoming);
+  AttendContext Context() { return {directory_, scores_, pool_, metrics_}; }
   void Send(const Incoming& incoming, Answer answer);
 
   const DataPlaneOptions options_;
   Directory& directory_;
+  ThreadPool& pool_;
   DataMetrics& metrics_;
   const Clock& clock_;
   Transport* transport_ = nullptr;
   PeerTable peers_;
+  AttendScores scores_;
   // Shared with the leases of replies, which the transport may hold longer.
   const std::shared_ptr<std::atomic<size_t>> reply_bytes_;
 };

@@ -125,7 +125,9 @@ class DataPlaneTest : public DirectoryFixture {
   const TestPage content_{kSmallGeometry, 7};
   Metrics metrics_;
   DataMetrics data_metrics_{metrics_};
-  DataPlane data_plane_{DataPlaneOptions{}, directory_, data_metrics_, clock_};
+  ThreadPool pool_of_threads_{2};
+  DataPlane data_plane_{DataPlaneOptions{}, directory_, pool_of_threads_,
+                        data_metrics_, clock_};
   SteppingExecutor executor_;
   LoopbackNetwork network_{LoopbackNetwork::Drive::kSteps};
   std::unique_ptr<Transport> node_, worker_;
@@ -393,11 +395,6 @@ TEST_F(DataPlaneTest, APeerThatFallsSilentIsClosed) {
 
   EXPECT_TRUE(data_plane_.peers().empty());
   EXPECT_FALSE(Call(MessageType::kPingRequest, {}).ok());
-}
-
-TEST_F(DataPlaneTest, AttendSaysThatItIsNotThere) {
-  EXPECT_EQ(Call(MessageType::kAttendRequest, {}).status().code(),
-            absl::StatusCode::kUnimplemented);
 }
 
 }  // namespace

@@ -1,0 +1,243 @@
+#include "memory_node/data/attend_handler.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/bf16.h"
+#include "common/base/endian.h"
+#include "common/base/status_macros.h"
+#include "common/page/bodies.h"
+#include "common/page/page_format.h"
+#include "kernels/attention.h"
+
+namespace farkv {
+namespace {
+
+// One sequence of the request that can be answered. Addresses are stable: the
+// attention's views point into it.
+struct Part {
+  size_t index = 0;  // in the request
+  KvGeometry geometry;
+  std::vector<uint64_t> all_live;  // [KV head]
+  std::vector<PagePin> pins;       // of the pages that have live rows
+  std::vector<Run> runs;           // one per pin
+  std::vector<PageRuns> pages;
+  KeptLeaves leaves;
+};
+
+absl::Status CheckSessionsAreDifferent(const AttendRequest& request) {
+  std::set<SessionId> seen;
+  for (const AttendSequence& sequence : request.sequences) {
+    if (seen.insert(sequence.session).second) continue;
+    return absl::InvalidArgumentError(
+        "an attend request names a session twice: a step has one row of each");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckGeometry(const KvGeometry& asked, const KvGeometry& session) {
+  KvGeometry same = asked;
+  same.num_layers = session.num_layers;  // not on the wire
+  if (same == session) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "attend for ", asked.num_kv_heads, " KV heads x ", asked.head_dim, " ",
+      DTypeName(asked.dtype), ", the session has ", session.num_kv_heads, " x ",
+      session.head_dim, " ", DTypeName(session.dtype)));
+}
+
+bool HasLiveRows(const AttendPage& page) {
+  return page.live.empty() ||
+         std::any_of(page.live.begin(), page.live.end(),
+                     [](uint64_t bitmap) { return bitmap != 0; });
+}
+
+// Pins the pages that have live rows. `failed_page` names the one that an error
+// is about.
+absl::Status PinPages(const AttendContext& context, const DataCaller& caller,
+                      int32_t layer, const AttendSequence& sequence, Part& part,
+                      uint32_t& failed_page) {
+  std::vector<PageWanted> wanted;
+  wanted.reserve(sequence.pages.size());
+  for (const AttendPage& page : sequence.pages) {
+    if (!HasLiveRows(page)) continue;
+    if (page.tier != Tier::kT1) {
+      failed_page = static_cast<uint32_t>(page.page_index);
+      return absl::FailedPreconditionError(
+          absl::StrCat("page ", page.page_index, " is asked for as tier ",
+                       static_cast<int>(page.tier), ", it is tier 1"));
+    }
+    wanted.push_back({page.page_index, page.generation,
+                      page.live.empty()
+                          ? std::span<const uint64_t>(part.all_live)
+                          : std::span<const uint64_t>(page.live)});
+  }
+  part.pins.reserve(wanted.size());
+  for (absl::StatusOr<PagePin>& pin :
+       context.directory.BeginFetch(caller, layer, wanted)) {
+    if (!pin.ok()) {
+      failed_page = static_cast<uint32_t>(wanted[part.pins.size()].page_index);
+      return pin.status();
+    }
+    part.pins.push_back(*std::move(pin));
+  }
+  return absl::OkStatus();
+}
+
+// The pages as attention reads them: whole, in place.
+void ViewPages(const AttendSequence& sequence, Part& part) {
+  const KvGeometry& g = part.geometry;
+  const size_t header_bytes = PageLayout::T1(g).header_bytes;
+  part.runs.resize(part.pins.size());
+  size_t next_pin = 0;
+  for (const AttendPage& page : sequence.pages) {
+    PageRuns& view = part.pages.emplace_back();
+    view.page_index = page.page_index;
+    view.live = page.live.empty() ? part.all_live.data() : page.live.data();
+    if (!HasLiveRows(page)) continue;
+    const std::byte* rows = part.pins[next_pin].data() + header_bytes;
+    Run& run = part.runs[next_pin++];
+    run.keys = rows + g.KeyOffset(kPageTokens, 0, 0);
+    run.values = rows + g.ValueOffset(kPageTokens, 0, 0);
+    run.head_stride = g.HeadStride(kPageTokens);
+    run.length = kPageTokens;
+    run.source = RunSource::kMappedPage;
+    view.runs = {&run, 1};
+  }
+}
+
+absl::StatusOr<Part> PreparePart(const AttendContext& context,
+                                 const AttendCall& call,
+                                 const AttendRequest& request, size_t index,
+                                 uint32_t& failed_page) {
+  const AttendSequence& sequence = request.sequences[index];
+  const DataCaller caller{sequence.session, call.epoch, call.tenant};
+  Part part;
+  part.index = index;
+  FARKV_ASSIGN_OR_RETURN(part.geometry, context.directory.CheckCaller(caller));
+  FARKV_RETURN_IF_ERROR(CheckGeometry(request.geometry, part.geometry));
+  part.all_live.assign(static_cast<size_t>(part.geometry.num_kv_heads),
+                       ~uint64_t{0});
+  FARKV_RETURN_IF_ERROR(
+      PinPages(context, caller, call.layer, sequence, part, failed_page));
+  if (sequence.has_previous) {
+    FARKV_RETURN_IF_ERROR(context.scores.Apply(
+        sequence.session, call.layer, part.geometry, sequence.previous));
+  }
+  ViewPages(sequence, part);
+  return part;
+}
+
+// Exact: the query was rounded to the KV dtype by its sender.
+void WidenQuery(DType dtype, std::span<const std::byte> query, float* out) {
+  if (dtype == DType::kF32) {
+    for (size_t i = 0; i < query.size() / sizeof(float); ++i) {
+      out[i] = std::bit_cast<float>(
+          LoadLe<uint32_t>(query.data() + i * sizeof(float)));
+    }
+    return;
+  }
+  for (size_t i = 0; i < query.size() / sizeof(uint16_t); ++i) {
+    out[i] = Bf16ToFloat(LoadLe<uint16_t>(query.data() + i * sizeof(uint16_t)));
+  }
+}
+
+void Compute(const AttendContext& context, const AttendRequest& request,
+             std::vector<Part>& parts,
+             std::vector<AttendSequenceReply>& replies) {
+  const auto heads = static_cast<size_t>(request.num_query_heads);
+  const size_t dim = static_cast<size_t>(request.geometry.head_dim);
+  std::vector<float> queries(parts.size() * heads * dim);
+  std::vector<AttentionSequence> rows(parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const AttendSequence& sequence = request.sequences[parts[i].index];
+    WidenQuery(request.geometry.dtype, sequence.queries,
+               queries.data() + i * heads * dim);
+    rows[i].first_row = static_cast<int32_t>(i);
+    rows[i].num_rows = 1;
+    rows[i].first_position = sequence.position;
+    rows[i].pages = parts[i].pages;
+    parts[i].leaves.weights.reserve(parts[i].pages.size() * heads *
+                                    kPageTokens);
+  }
+  AttentionArgs args;
+  args.geometry = request.geometry;
+  args.num_query_heads = request.num_query_heads;
+  args.scale = request.scale;
+  args.queries = queries.data();
+  args.sequences = rows;
+  SubtreeSink sink;
+  sink.subtree = [&](int sequence, SubtreeId id, PartialView view) {
+    const Part& part = parts[static_cast<size_t>(sequence)];
+    replies[part.index].subtrees.push_back(
+        {static_cast<uint32_t>(id.level),
+         static_cast<uint32_t>(id.index),
+         {view.m, view.m + heads},
+         {view.l, view.l + heads},
+         {view.out, view.out + heads * dim}});
+  };
+  sink.leaf = [&](int sequence, int page, const float* weights,
+                  const float* m) {
+    if (!request.sequences[parts[static_cast<size_t>(sequence)].index].scored) {
+      return;
+    }
+    KeptLeaves& leaves = parts[static_cast<size_t>(sequence)].leaves;
+    leaves.pages.push_back(rows[static_cast<size_t>(sequence)]
+                               .pages[static_cast<size_t>(page)]
+                               .page_index);
+    leaves.weights.insert(leaves.weights.end(), weights,
+                          weights + heads * kPageTokens);
+    leaves.m.insert(leaves.m.end(), m, m + heads);
+  };
+  AttentionSubtrees(context.pool, args, sink);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::byte>> AttendPages(
+    const AttendContext& context, const AttendCall& call,
+    std::span<const std::byte> body) {
+  FARKV_ASSIGN_OR_RETURN(const AttendRequest request,
+                         DecodeAttendRequest(body));
+  FARKV_RETURN_IF_ERROR(CheckSessionsAreDifferent(request));
+  std::vector<AttendSequenceReply> replies(request.sequences.size());
+  std::vector<Part> parts;
+  parts.reserve(request.sequences.size());
+  for (size_t i = 0; i < request.sequences.size(); ++i) {
+    absl::StatusOr<Part> part =
+        PreparePart(context, call, request, i, replies[i].failed_page);
+    replies[i].code = part.status().code();
+    if (part.ok()) {
+      parts.push_back(*std::move(part));
+    } else {
+      context.metrics.attend.CountFailure(replies[i].code);
+    }
+  }
+  Compute(context, request, parts, replies);
+  for (Part& part : parts) {
+    if (!request.sequences[part.index].scored) continue;
+    part.leaves.step = call.step;
+    if (!context.scores.Keep(request.sequences[part.index].session, call.layer,
+                             std::move(part.leaves))) {
+      context.metrics.lost_scores.Increment();
+    }
+  }
+  return EncodeAttendReply(replies, request.num_query_heads,
+                           request.geometry.head_dim);
+}
+
+absl::StatusOr<std::vector<std::byte>> CollectScores(
+    const AttendContext& context, const DataCaller& caller,
+    std::span<const std::byte> body) {
+  FARKV_ASSIGN_OR_RETURN(const KvGeometry geometry,
+                         context.directory.CheckCaller(caller));
+  FARKV_ASSIGN_OR_RETURN(const ScoresRequest request,
+                         DecodeScoresRequest(body));
+  FARKV_ASSIGN_OR_RETURN(
+      const std::vector<PageScores> pages,
+      context.scores.Collect(caller.session, geometry, request));
+  return EncodeScoresReply(pages);
+}
+
+}  // namespace farkv
