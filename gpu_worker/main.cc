@@ -37,7 +37,8 @@ int main(int argc, char** argv) {
   for (const auto& [name, value] : config) {
     spdlog::info("config {}={}", name, value);
   }
-  const std::string port_file = values.port_file;
+  auto port_file = farkv::PortFileWriter::Open(values.port_file);
+  if (!port_file.ok()) return Report(port_file.status());
   auto worker = farkv::Worker::Start(std::move(values), config);
   if (!worker.ok()) return Report(worker.status());
   farkv::PortFile ports;
@@ -45,7 +46,7 @@ int main(int argc, char** argv) {
                    {"admin", (*worker)->admin_port()},
                    {"metrics", (*worker)->metrics_port()}};
   ports.texts = {{"worker_id", (*worker)->worker_id()}};
-  if (auto s = WritePortFile(port_file, ports); !s.ok()) return Report(s);
+  if (auto s = port_file->Publish(ports); !s.ok()) return Report(s);
   spdlog::info("ready: Generate API on port {}, admin on {}, metrics on {}",
                (*worker)->port(), (*worker)->admin_port(),
                (*worker)->metrics_port());

@@ -5,6 +5,16 @@
 
 namespace farkv {
 
+Worker::NodeMetrics::NodeMetrics(Metrics& metrics, const std::string& address)
+    : sent(metrics.AddCounter("farkv_worker_node_requests_total",
+                              "Requests sent to a memory node",
+                              {{"node", address}})),
+      answered(metrics.AddCounter(
+          "farkv_worker_node_answers_total",
+          "Requests whose callback has run, whatever the result",
+          {{"node", address}})),
+      transport(metrics, "farkv_worker_", {{"node", address}}) {}
+
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(
     WorkerFlags flags, std::map<std::string, std::string> config) {
   std::unique_ptr<Worker> worker(new Worker(std::move(flags)));
@@ -45,6 +55,15 @@ void Worker::RefreshGauges() {
   gauges_.staging.Set(static_cast<double>(load.t0.staging_bytes));
   gauges_.running.Set(load.running);
   gauges_.waiting.Set(load.waiting);
+  const std::vector<PeerStats> peers = engine_->Peers();
+  absl::MutexLock lock(&nodes_mutex_);
+  for (const PeerStats& peer : peers) {
+    NodeMetrics& node =
+        nodes_.try_emplace(peer.address, metrics_, peer.address).first->second;
+    node.sent.Follow(peer.requests_sent);
+    node.answered.Follow(peer.requests_answered);
+    node.transport.Set(peer.transfers);
+  }
 }
 
 void Worker::DrainAndStop() {

@@ -7,10 +7,14 @@
 #include <memory>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "common/rpc/server.h"
+#include "common/telemetry/following_counter.h"
 #include "common/telemetry/http_server.h"
 #include "common/telemetry/metrics.h"
+#include "common/transport/transport_metrics.h"
 #include "gpu_worker/engine/engine.h"
 #include "gpu_worker/service/generation_service.h"
 #include "gpu_worker/service/worker_admin_service.h"
@@ -42,10 +46,18 @@ class Worker {
   struct Gauges {
     Gauge t0_capacity, t0_used, staging, running, waiting;
   };
+  // Of one node, by its address.
+  struct NodeMetrics {
+    NodeMetrics(Metrics& metrics, const std::string& address);
+    FollowingCounter sent, answered;
+    TransportMetrics transport;
+  };
 
   WorkerFlags flags_;
   Metrics metrics_;
   Gauges gauges_;
+  absl::Mutex nodes_mutex_;
+  std::map<std::string, NodeMetrics> nodes_ ABSL_GUARDED_BY(nodes_mutex_);
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<GenerationServiceImpl> generation_;
   std::unique_ptr<WorkerAdminService> admin_;

@@ -35,8 +35,8 @@ farkv::NodeTransportFactory UcxFactory(const farkv::NodeOptions& options,
   };
 }
 
-absl::Status Announce(const farkv::NodeOptions& options,
-                      const farkv::Node& node) {
+absl::Status Announce(const farkv::Node& node,
+                      farkv::PortFileWriter& port_file) {
   const farkv::NodePorts& ports = node.ports();
   farkv::PortFile file;
   file.numbers = {{"listen", ports.listen},
@@ -45,12 +45,13 @@ absl::Status Announce(const farkv::NodeOptions& options,
                   {"data", ports.data},
                   {"epoch", node.epoch().value}};
   file.texts = {{"node_id", node.node_id()}};
+  if (auto s = port_file.Publish(file); !s.ok()) return s;
   spdlog::info(
       "ready: {} in epoch {}; control plane on port {}, data on {}, "
       "admin on {}, metrics on {}",
       node.node_id(), node.epoch().value, ports.listen, ports.data, ports.admin,
       ports.metrics);
-  return WritePortFile(options.port_file, file);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -73,11 +74,20 @@ int main(int argc, char** argv) {
   for (const auto& [name, value] : options.config) {
     spdlog::info("config {}={}", name, value);
   }
-  auto node = farkv::Node::Start(options, UcxFactory(options, faults));
+  auto port_file = farkv::PortFileWriter::Open(options.port_file);
+  if (!port_file.ok()) return Report(faults, port_file.status());
+  auto node = farkv::Node::Start(options, UcxFactory(options, faults),
+                                 [&signals] { signals.Interrupt(); });
   if (!node.ok()) return Report(faults, node.status());
-  if (auto s = Announce(options, **node); !s.ok()) return Report(faults, s);
 
-  const int signal = signals.Wait();
+  int signal = signals.Wait();
+  if (signal == 0) {  // prefaulted, or not to be had
+    if (auto s = (*node)->BeginServing(); !s.ok()) return Report(faults, s);
+    if (auto s = Announce(**node, *port_file); !s.ok()) {
+      return Report(faults, s);
+    }
+    signal = signals.Wait();
+  }
   spdlog::info("signal {}: draining", signal);
   const size_t left = (*node)->Drain();
   if (left > 0) spdlog::warn("{} sessions are left behind", left);

@@ -32,7 +32,7 @@ Handshake OwnHandshake() {
   return handshake;
 }
 
-DirectoryOptions MakeDirectoryOptions(const NodeOptions &options) {
+DirectoryOptions MakeDirectoryOptions(const NodeOptions& options) {
   DirectoryOptions made;
   // Rises with every start as long as the clock does.
   made.epoch = Epoch{static_cast<uint64_t>(absl::ToUnixMicros(absl::Now()))};
@@ -41,7 +41,7 @@ DirectoryOptions MakeDirectoryOptions(const NodeOptions &options) {
   return made;
 }
 
-DataPlaneOptions MakeDataPlaneOptions(const NodeOptions &options,
+DataPlaneOptions MakeDataPlaneOptions(const NodeOptions& options,
                                       std::function<void()> on_new_peer) {
   DataPlaneOptions made;
   made.peers.silence = 3 * options.max_lease;
@@ -49,29 +49,31 @@ DataPlaneOptions MakeDataPlaneOptions(const NodeOptions &options,
   return made;
 }
 
-SlabSource MakeSource(const NodeOptions &options) {
-  const size_t total = options.pool.capacity_bytes / options.pool.slab_bytes;
-  const auto made = std::make_shared<std::atomic<size_t>>(0);
+SlabSource MakeSource(const NodeOptions& options, FillReport& report) {
   MemfdSourceOptions source;
   source.huge_pages = options.huge_pages;
   source.numa_node = static_cast<int>(options.numa_node);
-  source.on_slab = [total, made, wanted = options.huge_pages](size_t bytes,
-                                                              bool huge_pages) {
-    const size_t count = ++*made;
-    if (count == 1 && wanted && !huge_pages) {
-      spdlog::warn("no reserved huge pages: slabs use 4 KiB pages");
-    }
-    const size_t step = std::max<size_t>(1, total / 16);
-    if (count % step != 0)
-      return;
-    spdlog::info("slab {} made, {} bytes; the pool has room for {}", count,
-                 bytes, total);
+  source.on_slab = [&report, wanted = options.huge_pages](size_t, bool huge) {
+    report.Slab(wanted, huge);
   };
   return MakeMemfdSource(source);
 }
 
+size_t PoolBytes(const NodeOptions& options) {
+  const PagePoolOptions& pool = options.pool;
+  return pool.capacity_bytes / pool.slab_bytes * pool.slab_bytes;
+}
+
+absl::Status CheckMachine(const NodeOptions& options) {
+  const PagePoolOptions& pool = options.pool;
+  FARKV_RETURN_IF_ERROR(CheckPoolFits(
+      pool.capacity_bytes, AvailableMemoryBytes(options.huge_pages)));
+  return CheckDescriptorsSuffice(pool.capacity_bytes, pool.slab_bytes,
+                                 RaiseDescriptorLimit());
+}
+
 // Returns when every task queued before has ended.
-void WaitForTasks(ThreadExecutor &executor, int64_t num_threads) {
+void WaitForTasks(ThreadExecutor& executor, int64_t num_threads) {
   const auto meeting =
       std::make_shared<std::barrier<>>(static_cast<ptrdiff_t>(num_threads + 1));
   for (int64_t i = 0; i < num_threads; ++i) {
@@ -80,11 +82,14 @@ void WaitForTasks(ThreadExecutor &executor, int64_t num_threads) {
   meeting->arrive_and_wait();
 }
 
-} // namespace
+}  // namespace
 
-Node::Node(const NodeOptions &options)
-    : options_(options), gauges_(metrics_), data_metrics_(metrics_),
-      pool_(options.pool, MakeSource(options), Clock::Boottime()),
+Node::Node(const NodeOptions& options)
+    : options_(options),
+      gauges_(metrics_),
+      data_metrics_(metrics_),
+      fill_report_(PoolBytes(options)),
+      pool_(options.pool, MakeSource(options, fill_report_), Clock::Boottime()),
       directory_(MakeDirectoryOptions(options), pool_, Clock::Boottime()),
       events_(directory_, pool_),
       scrubber_(directory_, data_metrics_.checksum_failures,
@@ -93,7 +98,8 @@ Node::Node(const NodeOptions &options)
       data_plane_(MakeDataPlaneOptions(options, [this] { sweeper_->Poke(); }),
                   directory_, attend_pool_, data_metrics_, Clock::Boottime()),
       data_executor_(static_cast<int>(options.threads)),
-      control_executor_(kControlThreads), scrub_executor_(1),
+      control_executor_(kControlThreads),
+      scrub_executor_(1),
       sweeper_(std::make_unique<LeaseSweeper>(
           directory_, Clock::Boottime(),
           [this](const std::vector<RevokedSession> &revoked) {
@@ -105,18 +111,22 @@ Node::Node(const NodeOptions &options)
             return data_plane_.CloseSilentPeers();
           })) {}
 
-absl::StatusOr<std::unique_ptr<Node>>
-Node::Start(const NodeOptions &options, const NodeTransportFactory &transport) {
-  FARKV_RETURN_IF_ERROR(
-      CheckPoolFits(options.pool.capacity_bytes, AvailableMemoryBytes()));
+absl::StatusOr<std::unique_ptr<Node>> Node::Start(
+    const NodeOptions& options, const NodeTransportFactory& transport,
+    std::function<void()> on_prefaulted) {
+  if (absl::Status status = CheckMachine(options); !status.ok()) {
+    return absl::Status(status.code(),
+                        absl::StrCat("--t1-bytes: ", status.message()));
+  }
   auto node = std::unique_ptr<Node>(new Node(options));
   FARKV_RETURN_IF_ERROR(node->StartDataPlane(transport));
   FARKV_RETURN_IF_ERROR(node->StartMap());
   FARKV_RETURN_IF_ERROR(node->StartServers());
+  node->StartPrefault(std::move(on_prefaulted));
   return node;
 }
 
-absl::Status Node::StartDataPlane(const NodeTransportFactory &factory) {
+absl::Status Node::StartDataPlane(const NodeTransportFactory& factory) {
   FARKV_ASSIGN_OR_RETURN(const Address listen,
                          ParseAddress(options_.data_listen));
   TransportOptions options;
@@ -124,7 +134,7 @@ absl::Status Node::StartDataPlane(const NodeTransportFactory &factory) {
   options.on_request = [this](Incoming incoming) {
     data_plane_.Handle(std::move(incoming));
   };
-  options.on_peer_lost = [this](PeerId peer, const absl::Status &why) {
+  options.on_peer_lost = [this](PeerId peer, const absl::Status& why) {
     spdlog::info("connection {} ended: {}", peer.value, why.ToString());
     data_plane_.PeerLost(peer);
   };
@@ -141,14 +151,13 @@ absl::Status Node::StartDataPlane(const NodeTransportFactory &factory) {
 }
 
 absl::Status Node::StartMap() {
-  if (options_.map_dir.empty())
-    return absl::OkStatus();
+  if (options_.map_dir.empty()) return absl::OkStatus();
   MapServerOptions options;
   options.map_dir = options_.map_dir;
   options.node_id = options_.node_id;
-  const auto grant =
-      [this](const MapRequest &request,
-             const PeerCredentials &) -> absl::StatusOr<MapGrant> {
+  const auto grant = [this](
+                         const MapRequest& request,
+                         const PeerCredentials&) -> absl::StatusOr<MapGrant> {
     FARKV_ASSIGN_OR_RETURN(
         const std::string tenant,
         directory_.CheckToken(request.session, request.token));
@@ -172,7 +181,8 @@ absl::Status Node::StartServers() {
   }
   memory_service_ = std::make_unique<MemoryService>(
       MemoryService::Parts{&directory_, &pool_, &events_, &control_executor_,
-                           [this] { sweeper_->Poke(); }},
+                           [this] { sweeper_->Poke(); },
+                           [this] { return CheckServing(); }},
       addresses);
   admin_service_ = std::make_unique<AdminService>(
       AdminService::Parts{&directory_, &pool_, &data_plane_, &events_,
@@ -192,14 +202,53 @@ absl::Status Node::StartServers() {
   ports_.listen = server_->port();
   ports_.admin = admin_server_->port();
   ports_.metrics = http_->port();
-  const auto show = [this](const NodeState &state,
-                           const std::vector<RevokedSession> &) {
+  admin_server_->SetServing(true);
+  return absl::OkStatus();
+}
+
+void Node::StartPrefault(std::function<void()> on_prefaulted) {
+  PoolFillerOptions options;
+  options.threads = static_cast<int>(options_.threads);
+  options.on_progress = [this](size_t done) { fill_report_.Progress(done); };
+  options.on_filled =
+      [this, told = std::move(on_prefaulted)](const absl::Status& status) {
+        if (status.ok()) fill_report_.End(pool_.stats().huge_pages);
+        if (told) told();
+      };
+  options.on_refill_error = [](const absl::Status& status) {
+    spdlog::warn("no slab made ahead: {}", status.ToString());
+  };
+  fill_report_.Begin(options.threads, ports_.metrics);
+  filler_ = std::make_unique<PoolFiller>(pool_, std::move(options));
+}
+
+absl::Status Node::BeginServing() {
+  const absl::Status filled = filler_->AwaitFilled();
+  if (!filled.ok()) {
+    return absl::Status(
+        filled.code(),
+        absl::StrCat("--t1-bytes: prefaulting ",
+                     FormatBytes(PoolBytes(options_)), " ended at ",
+                     FormatBytes(pool_.stats().slab_bytes), ", ",
+                     FormatBytes(AvailableMemoryBytes(options_.huge_pages)),
+                     " of memory are available here: ", filled.message()));
+  }
+  serving_ = true;
+  const auto show = [this](const NodeState& state,
+                           const std::vector<RevokedSession>&) {
     server_->SetServing(!state.draining);
     http_->SetReady(!state.draining);
   };
   readiness_subscription_ = events_.Subscribe(show);
-  admin_server_->SetServing(true);
   return absl::OkStatus();
+}
+
+absl::Status Node::CheckServing() const {
+  if (serving_) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      "node ", options_.node_id,
+      " is not ready: ", FormatBytes(pool_.stats().slab_bytes), " of ",
+      FormatBytes(PoolBytes(options_)), " of its pool are prefaulted"));
 }
 
 size_t Node::Drain() {
@@ -212,11 +261,10 @@ size_t Node::Drain() {
 Node::~Node() { Stop(); }
 
 void Node::Stop() {
+  filler_.reset();
   events_.Unsubscribe(readiness_subscription_);
-  if (server_ != nullptr)
-    server_->Shutdown(kCallGrace);
-  if (admin_server_ != nullptr)
-    admin_server_->Shutdown(kCallGrace);
+  if (server_ != nullptr) server_->Shutdown(kCallGrace);
+  if (admin_server_ != nullptr) admin_server_->Shutdown(kCallGrace);
   if (transport_ != nullptr) {
     transport_->Shutdown(kTransportGrace);
     WaitForTasks(data_executor_, options_.threads);
@@ -225,8 +273,7 @@ void Node::Stop() {
   // readiness.
   sweeper_.reset();
   http_.reset();
-  if (map_server_ != nullptr)
-    map_server_->Stop();
+  if (map_server_ != nullptr) map_server_->Stop();
 }
 
-} // namespace farkv
+}  // namespace farkv

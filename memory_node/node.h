@@ -1,11 +1,16 @@
 // The parts of a memory-node process in construction order: each may use those
 // above it, and they go away in reverse.
 //
-// Shutdown: servers refuse calls -> transport closes its peers -> what its
-// executor still has to run is run -> members go.
+// Start opens every port and begins to prefault the pool; until that is done
+// the node is alive but not ready: /readyz and health say so, no session is
+// opened. BeginServing ends that.
+//
+// Shutdown: prefaulting ends -> servers refuse calls -> transport closes its
+// peers -> what its executor still has to run is run -> members go.
 #ifndef FARKV_MEMORY_NODE_NODE_H_
 #define FARKV_MEMORY_NODE_NODE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,9 +28,11 @@
 #include "memory_node/data/scrubber.h"
 #include "memory_node/directory/directory.h"
 #include "memory_node/directory/lease_sweeper.h"
+#include "memory_node/fill_report.h"
 #include "memory_node/node_gauges.h"
 #include "memory_node/node_options.h"
 #include "memory_node/pool/page_pool.h"
+#include "memory_node/pool/pool_filler.h"
 #include "memory_node/service/admin_service.h"
 #include "memory_node/service/memory_service.h"
 #include "memory_node/service/node_events.h"
@@ -43,9 +50,15 @@ struct NodePorts {
 
 class Node {
  public:
-  // Ready to serve when it returns. `options` as Finish() left them.
+  // `options` as Finish() left them. `on_prefaulted` is called, on another
+  // thread, when BeginServing would not wait any more.
   static absl::StatusOr<std::unique_ptr<Node>> Start(
-      const NodeOptions& options, const NodeTransportFactory& transport);
+      const NodeOptions& options, const NodeTransportFactory& transport,
+      std::function<void()> on_prefaulted = nullptr);
+  // Waits until the pool is prefaulted; the node is ready then.
+  // RESOURCE_EXHAUSTED naming the bytes wanted, done and available when the
+  // machine refused some.
+  absl::Status BeginServing();
   // Stops, without waiting for sessions.
   ~Node();
 
@@ -66,6 +79,8 @@ class Node {
   absl::Status StartDataPlane(const NodeTransportFactory& factory);
   absl::Status StartMap();
   absl::Status StartServers();
+  void StartPrefault(std::function<void()> on_prefaulted);
+  absl::Status CheckServing() const;
   void Stop();
 
   const NodeOptions options_;
@@ -73,6 +88,7 @@ class Node {
   Metrics metrics_;
   NodeGauges gauges_;
   DataMetrics data_metrics_;
+  FillReport fill_report_;
   PagePool pool_;
   Directory directory_;
   NodeEvents events_;
@@ -90,6 +106,8 @@ class Node {
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<RpcServer> admin_server_;
   std::unique_ptr<HttpServer> http_;
+  std::atomic<bool> serving_{false};
+  std::unique_ptr<PoolFiller> filler_;
   uint64_t readiness_subscription_ = 0;
 };
 

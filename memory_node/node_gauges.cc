@@ -25,27 +25,17 @@ NodeGauges::NodeGauges(Metrics& metrics)
                              "Pages that are reserved or stored")),
       slab_bytes_(metrics.AddGauge("farkv_node_pool_slab_bytes",
                                    "Memory of the slabs that exist")),
+      ready_bytes_(metrics.AddGauge("farkv_node_pool_ready_bytes",
+                                    "Slabs made ahead, of no tenant yet")),
+      pins_(metrics.AddGauge("farkv_node_pool_pins",
+                             "Copies that run over pages of the pool")),
       pressure_(metrics.AddGauge("farkv_node_pressure",
                                  "1 above the high watermark")),
       sessions_(metrics.AddGauge("farkv_node_sessions", "Open sessions")),
-      draining_(metrics.AddGauge("farkv_node_draining", "1 while draining")) {
-  absl::MutexLock lock(&mutex_);
-  expired_.counter = metrics.AddCounter("farkv_node_expired_sessions_total",
-                                        "Sessions whose lease ran out");
-  sent_.counter = metrics.AddCounter("farkv_node_data_sent_bytes_total",
-                                     "Bytes sent on the data plane");
-  received_.counter = metrics.AddCounter("farkv_node_data_received_bytes_total",
-                                         "Bytes received on the data plane");
-  transport_dropped_.counter =
-      metrics.AddCounter("farkv_node_transport_dropped_messages_total",
-                         "Malformed, late or unknown messages");
-}
-
-void NodeGauges::Total::Follow(uint64_t total) {
-  if (total <= shown) return;
-  counter.Increment(ToDouble(total - shown));
-  shown = total;
-}
+      draining_(metrics.AddGauge("farkv_node_draining", "1 while draining")),
+      expired_(metrics.AddCounter("farkv_node_expired_sessions_total",
+                                  "Sessions whose lease ran out")),
+      transport_(metrics, "farkv_node_") {}
 
 void NodeGauges::Set(const PagePoolStats& pool, const DirectoryStats& directory,
                      const TransportCounters& transport) {
@@ -57,14 +47,14 @@ void NodeGauges::Set(const PagePoolStats& pool, const DirectoryStats& directory,
   capacity_.Set(ToDouble(pool.capacity_bytes));
   used_.Set(ToDouble(pool.used_bytes));
   slab_bytes_.Set(ToDouble(pool.slab_bytes));
+  ready_bytes_.Set(ToDouble(pool.ready_bytes));
+  pins_.Set(ToDouble(pool.pins));
   pressure_.Set(pool.pressure ? 1.0 : 0.0);
   sessions_.Set(ToDouble(directory.sessions));
   draining_.Set(directory.draining ? 1.0 : 0.0);
   absl::MutexLock lock(&mutex_);
   expired_.Follow(directory.expired_sessions);
-  sent_.Follow(transport.bytes_sent);
-  received_.Follow(transport.bytes_received);
-  transport_dropped_.Follow(transport.dropped_messages);
+  transport_.Set(transport);
 }
 
 }  // namespace farkv

@@ -6,8 +6,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/telemetry/following_counter.h"
 #include "common/telemetry/metrics.h"
-#include "common/transport/transport.h"
+#include "common/transport/transport_metrics.h"
 #include "memory_node/directory/directory.h"
 #include "memory_node/pool/page_pool.h"
 
@@ -21,21 +22,13 @@ class NodeGauges {
            const TransportCounters& transport);
 
  private:
-  // A counter that follows a total kept elsewhere.
-  struct Total {
-    Counter counter;
-    uint64_t shown = 0;
-    void Follow(uint64_t total);
-  };
-
   Gauge reserved_pages_, stored_pages_, quarantined_pages_, free_pages_;
-  Gauge live_rows_, capacity_, used_, slab_bytes_, pressure_;
+  Gauge live_rows_, capacity_, used_, slab_bytes_, ready_bytes_, pins_,
+      pressure_;
   Gauge sessions_, draining_;
   absl::Mutex mutex_;
-  Total expired_ ABSL_GUARDED_BY(mutex_);
-  Total sent_ ABSL_GUARDED_BY(mutex_);
-  Total received_ ABSL_GUARDED_BY(mutex_);
-  Total transport_dropped_ ABSL_GUARDED_BY(mutex_);
+  FollowingCounter expired_ ABSL_GUARDED_BY(mutex_);
+  TransportMetrics transport_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace farkv

@@ -1,8 +1,12 @@
 #include "common/process/signals.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <thread>
 
 namespace farkv {
@@ -31,9 +35,29 @@ ShutdownSignals::ShutdownSignals() {
   const sigset_t set = ShutdownSet();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signals_ = signalfd(-1, &set, SFD_CLOEXEC);
+  wake_ = eventfd(0, EFD_CLOEXEC);
+}
+
+ShutdownSignals::~ShutdownSignals() {
+  close(signals_);
+  close(wake_);
+}
+
+void ShutdownSignals::Interrupt() {
+  const uint64_t one = 1;
+  (void)!write(wake_, &one, sizeof(one));
 }
 
 int ShutdownSignals::Wait() {
+  pollfd waits[] = {{signals_, POLLIN, 0}, {wake_, POLLIN, 0}};
+  while (poll(waits, 2, -1) < 0) {
+  }
+  if (waits[0].revents == 0) {
+    uint64_t count = 0;
+    (void)!read(wake_, &count, sizeof(count));
+    return 0;
+  }
   const int first = NextSignal();
   // Detached: it touches nothing of this object and dies with the process.
   std::thread([] { _exit(128 + NextSignal()); }).detach();

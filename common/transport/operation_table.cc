@@ -182,7 +182,9 @@ void OperationTable::Cancel(OperationId operation) {
 
 TransportCounters OperationTable::counters() const {
   absl::MutexLock lock(&mutex_);
-  return counters_;
+  TransportCounters counters = counters_;
+  counters.open_operations = slots_.size() - free_slots_.size();
+  return counters;
 }
 
 void OperationTable::BeginShutdown() {

@@ -149,6 +149,7 @@ class OperationTable : public std::enable_shared_from_this<OperationTable> {
   void Run(Effects effects) ABSL_LOCKS_EXCLUDED(mutex_);
   void CallbackStarted(uint32_t slot);
   void TaskDone(PeerId peer);
+  void CountRequest();
   void ReleaseIncoming(PeerId peer, size_t bytes);
   void DeliverRequest(PeerId from, Message message);
   void DeliverReply(PeerId from, Message message);

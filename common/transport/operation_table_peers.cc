@@ -267,6 +267,7 @@ void OperationTable::DeliverRequest(PeerId from, Message message) {
         {
           const Gate::Pass pass = self->handlers_.TryEnter();
           if (pass) {
+            self->CountRequest();
             self->options_.on_request(Incoming{from, std::move(incoming)});
           }
         }
@@ -317,6 +318,11 @@ void OperationTable::ReleaseIncoming(PeerId peer, size_t bytes) {
   absl::MutexLock lock(&mutex_);
   Peer* entry = FindPeer(peer);
   if (entry != nullptr) entry->incoming.Release(bytes);
+}
+
+void OperationTable::CountRequest() {
+  absl::MutexLock lock(&mutex_);
+  ++counters_.requests_received;
 }
 
 void OperationTable::CountDropped() {

@@ -127,7 +127,10 @@ struct TransportCapabilities {
 // completed exactly once.
 struct TransportCounters {
   uint64_t submitted = 0;
-  uint64_t completed = 0;
+  uint64_t completed = 0;          // callbacks begun
+  uint64_t requests_received = 0;  // calls of the request handler
+  // Operations and replies whose result or lent bytes are still owed.
+  uint64_t open_operations = 0;
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
   uint64_t dropped_messages = 0;  // malformed, late or unknown

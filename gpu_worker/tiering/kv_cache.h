@@ -35,6 +35,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/layout/kv_geometry.h"
+#include "common/transport/transport.h"
 #include "gpu_worker/tiering/tiering_options.h"
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
@@ -96,6 +97,10 @@ struct PeerStats {
   std::string id, address, transport;  // "map", "rdma" or "tcp"
   bool healthy = false;
   Epoch epoch;
+  TransportCounters transfers;
+  // Requests that the transport took from the link, and calls of their
+  // callbacks: as many once all is quiet.
+  uint64_t requests_sent = 0, requests_answered = 0;
   uint64_t bytes_sent = 0, bytes_received = 0;
   absl::Duration last_heartbeat;
 };

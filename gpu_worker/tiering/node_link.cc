@@ -280,14 +280,18 @@ absl::Status NodeLink::Submit(MessageHeader header,
   request.body = std::move(body);
   request.timeout = timeout;
   // Any reply is a sign of life: heartbeats may have to wait behind others.
-  return transport_
-      ->Submit(peer, std::move(request),
-               [this, callback = std::move(callback)](
-                   absl::StatusOr<Message> reply) mutable {
-                 if (reply.ok()) NoteAnswer();
-                 std::move(callback)(std::move(reply));
-               })
-      .status();
+  absl::Status submitted =
+      transport_
+          ->Submit(peer, std::move(request),
+                   [this, callback = std::move(callback)](
+                       absl::StatusOr<Message> reply) mutable {
+                     if (reply.ok()) NoteAnswer();
+                     std::move(callback)(std::move(reply));
+                     answered_.fetch_add(1, std::memory_order_release);
+                   })
+          .status();
+  if (submitted.ok()) sent_.fetch_add(1, std::memory_order_release);
+  return submitted;
 }
 
 void NodeLink::NoteAnswer() {
@@ -301,9 +305,11 @@ PeerStats NodeLink::Stats() const {
   stats.id = node_id_;
   stats.address = options_.address;
   stats.transport = maps() ? "map" : transport_->capabilities().name;
-  const TransportCounters counters = transport_->counters();
-  stats.bytes_sent = counters.bytes_sent;
-  stats.bytes_received = counters.bytes_received;
+  stats.requests_answered = answered_.load(std::memory_order_acquire);
+  stats.requests_sent = sent_.load(std::memory_order_acquire);
+  stats.transfers = transport_->counters();
+  stats.bytes_sent = stats.transfers.bytes_sent;
+  stats.bytes_received = stats.transfers.bytes_received;
   absl::MutexLock lock(&mutex_);
   stats.healthy = healthy_;
   stats.epoch = grant_.epoch;

@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error_reason.h"
+#include "common/telemetry/log.h"
 #include "gpu_worker/tiering/stripes.h"
 #include "gpu_worker/tiering/tier_moves.h"
 
@@ -25,6 +26,20 @@ absl::Time Now() { return Clock::Boottime().Now(); }
 Sequence* Find(SequenceMap& sequences, SequenceId id) {
   const auto found = sequences.find(id);
   return found == sequences.end() ? nullptr : found->second.get();
+}
+
+// The last word on "exactly once", when nothing can be under way any more.
+void LogAccount(const NodeLink& link) {
+  const PeerStats stats = link.Stats();
+  const TransportCounters& wire = stats.transfers;
+  const bool even = stats.requests_sent == stats.requests_answered &&
+                    wire.submitted == wire.completed &&
+                    wire.open_operations == 0;
+  spdlog::log(even ? spdlog::level::info : spdlog::level::err,
+              "memory node {}: {} requests sent, {} answered; transport: {} "
+              "submitted, {} completed, {} still open",
+              stats.id, stats.requests_sent, stats.requests_answered,
+              wire.submitted, wire.completed, wire.open_operations);
 }
 
 }  // namespace
@@ -73,6 +88,7 @@ RemoteTier::~RemoteTier() {
     executor_.Execute([barrier] { barrier->Block(); });
   }
   barrier->Block();
+  for (const auto& link : links_) LogAccount(*link);
 }
 
 void RemoteTier::Opened(Sequence& sequence) {

@@ -1,5 +1,7 @@
 #include "memory_node/pool/host_memory.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -12,6 +14,9 @@ namespace farkv {
 namespace {
 
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+// For listeners, connections and descriptors on their way to workers.
+constexpr uint64_t kOtherDescriptors = 256;
 
 // MemAvailable of /proc/meminfo, which counts in KiB.
 uint64_t MachineBytes(const std::string& root) {
@@ -40,23 +45,54 @@ uint64_t GroupBytes(const std::string& limit_path,
   return *limit - std::min(*limit, *usage);
 }
 
+// Free and not promised to a mapping.
+uint64_t HugePageBytes(const std::string& root) {
+  const std::string pages = root + "/sys/kernel/mm/hugepages/hugepages-2048kB";
+  const uint64_t free = ReadNumber(pages + "/free_hugepages").value_or(0);
+  const uint64_t taken = ReadNumber(pages + "/resv_hugepages").value_or(0);
+  return (free - std::min(free, taken)) * kHugePageBytes;
+}
+
 }  // namespace
 
-uint64_t AvailableMemoryBytes(const std::string& root) {
+uint64_t AvailableMemoryBytes(bool huge_pages, const std::string& root) {
   const std::string group = root + "/sys/fs/cgroup";
   const uint64_t bytes =
       std::min({MachineBytes(root),
                 GroupBytes(group + "/memory.max", group + "/memory.current"),
                 GroupBytes(group + "/memory/memory.limit_in_bytes",
                            group + "/memory/memory.usage_in_bytes")});
-  return bytes == kUnlimited ? 0 : bytes;
+  if (bytes == kUnlimited) return 0;
+  return bytes + (huge_pages ? HugePageBytes(root) : 0);
 }
 
 absl::Status CheckPoolFits(uint64_t pool_bytes, uint64_t available) {
   if (available == 0 || pool_bytes <= available) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("a pool of ", FormatBytes(pool_bytes), " does not fit: ",
-                   FormatBytes(available), " of memory are available here"));
+  constexpr uint64_t kMiB = 1 << 20;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "a pool of ", FormatBytes(pool_bytes), " does not fit: ",
+      FormatBytes(available / kMiB * kMiB), " of memory are available here"));
+}
+
+uint64_t RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kUnlimited;
+  const rlimit wanted{limit.rlim_max, limit.rlim_max};
+  if (setrlimit(RLIMIT_NOFILE, &wanted) == 0) limit = wanted;
+  return limit.rlim_cur;
+}
+
+absl::Status CheckDescriptorsSuffice(uint64_t pool_bytes, uint64_t slab_bytes,
+                                     uint64_t limit) {
+  const uint64_t slabs = pool_bytes / slab_bytes;
+  const uint64_t allowed = limit - std::min(limit, kOtherDescriptors);
+  if (slabs <= allowed) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "a pool of ", FormatBytes(pool_bytes), " has ", slabs,
+      " slabs with a descriptor each, and ", kOtherDescriptors,
+      " are kept for connections; this process may have ", limit,
+      " open files, enough for ", FormatBytes(allowed * slab_bytes),
+      ": raise the limit (ulimit -n)"));
 }
 
 }  // namespace farkv

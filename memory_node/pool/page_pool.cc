@@ -111,6 +111,9 @@ absl::StatusOr<std::vector<PageHandle>> PagePool::Allocate(
       if (memory.size() > 0) slabs_.Add(slab_class, std::exchange(memory, {}));
       SweepLocked();
       FARKV_RETURN_IF_ERROR(CheckBounds(slab_class, count));
+      while (slabs_.FreePages(slab_class) < count &&
+             slabs_.AssignReady(slab_class)) {
+      }
       if (slabs_.FreePages(slab_class) >= count) {
         return TakeLocked(slab_class, count);
       }
@@ -138,6 +141,14 @@ absl::StatusOr<SlabMemory> PagePool::MakeSlab(const SlabClass& slab_class) {
   SlabSet::Reservation reservation;
   {
     absl::MutexLock lock(&mutex_);
+    ahead_failed_ = false;
+    if (slabs_.ReadySoon()) {
+      const auto settled = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return !slabs_.ReadySoon();
+      };
+      mutex_.Await(absl::Condition(&settled));
+      return SlabMemory();
+    }
     reservation = slabs_.Reserve(slab_class);
     if (!reservation.reserved) {
       // Another caller took the last room meanwhile; it may have been for us.
@@ -152,6 +163,40 @@ absl::StatusOr<SlabMemory> PagePool::MakeSlab(const SlabClass& slab_class) {
   absl::MutexLock lock(&mutex_);
   slabs_.Abandon();
   return memory;
+}
+
+absl::StatusOr<bool> PagePool::MakeAhead() {
+  SlabSet::Reservation reservation;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (ahead_stopped_ || ahead_failed_) return false;
+    reservation = slabs_.ReserveAhead();
+    if (!reservation.reserved) return false;
+  }
+  reservation.closed.reset();  // gives its memory back first
+  absl::StatusOr<SlabMemory> memory = source_(options_.slab_bytes);
+  absl::MutexLock lock(&mutex_);
+  if (memory.ok()) {
+    slabs_.AddReady(*std::move(memory));
+    return true;
+  }
+  slabs_.AbandonAhead();
+  ahead_failed_ = true;
+  return memory.status();
+}
+
+bool PagePool::WaitUntilWanted() {
+  absl::MutexLock lock(&mutex_);
+  const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return ahead_stopped_ || (!ahead_failed_ && slabs_.WantsAhead());
+  };
+  mutex_.Await(absl::Condition(&wanted));
+  return !ahead_stopped_;
+}
+
+void PagePool::StopMakingAhead() {
+  absl::MutexLock lock(&mutex_);
+  ahead_stopped_ = true;
 }
 
 void PagePool::NoteFreed(Slab& slab) {
@@ -248,9 +293,13 @@ PagePoolStats PagePool::stats() const {
   absl::MutexLock lock(&mutex_);
   PagePoolStats stats;
   stats.capacity_bytes = slabs_.max_slabs() * slabs_.slab_bytes();
-  stats.slabs = slabs_.num_slabs();
-  stats.slab_bytes = slabs_.num_slabs() * slabs_.slab_bytes();
+  stats.slabs = slabs_.num_slabs() + slabs_.ready().size();
+  stats.slab_bytes = stats.slabs * slabs_.slab_bytes();
+  stats.ready_bytes = slabs_.ready().size() * slabs_.slab_bytes();
   stats.huge_pages = stats.slabs > 0;
+  for (const SlabMemory& memory : slabs_.ready()) {
+    stats.huge_pages = stats.huge_pages && memory.huge_pages();
+  }
   slabs_.ForEach([&stats](const Slab& slab) {
     const size_t stride = slab.slab_class().stride;
     const size_t used =

@@ -6,6 +6,9 @@
 // page given out has a generation above all before it, stored in it first.
 // Non-goals: knowing sessions, page contents or tiers; allocation in one piece.
 //
+// Slabs are made ahead of need when somebody calls MakeAhead (pool_filler.h);
+// what is missing then is made by the caller that needs it.
+//
 // Thread-safe. Memory of new slabs is made, and of old ones given back,
 // outside the lock. Pins must not outlive the pool.
 #ifndef FARKV_MEMORY_NODE_POOL_PAGE_POOL_H_
@@ -45,9 +48,10 @@ struct PagePoolOptions {
 // Snapshot for metrics, the CLI and the invariant that everything came back.
 struct PagePoolStats {
   size_t capacity_bytes = 0;
-  size_t slabs = 0;
-  size_t slab_bytes = 0;  // of all slabs together
-  size_t used_pages = 0;  // given out; quarantine not included
+  size_t slabs = 0;        // ready ones included
+  size_t slab_bytes = 0;   // of all slabs together
+  size_t ready_bytes = 0;  // in slabs of nobody yet
+  size_t used_pages = 0;   // given out; quarantine not included
   size_t used_bytes = 0;
   size_t quarantined_pages = 0;
   size_t quarantined_bytes = 0;
@@ -105,6 +109,14 @@ class PagePool {
   // FAILED_PRECONDITION when the page has been given back.
   absl::StatusOr<PagePin> Pin(const PageHandle& handle);
 
+  // Makes one slab that whoever comes first will get, if one is wanted. False
+  // when none is; the source's error, and then none is wanted before the next
+  // Allocate needs one.
+  absl::StatusOr<bool> MakeAhead();
+  // Sleeps until one is wanted. False once StopMakingAhead was called.
+  bool WaitUntilWanted();
+  void StopMakingAhead();
+
   // Ends quarantines that are over. Returns when the next one ends, the
   // infinite future when there is none.
   absl::Time Sweep();
@@ -140,7 +152,7 @@ class PagePool {
   std::vector<PageHandle> TakeLocked(const SlabClass& slab_class, size_t count)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Memory of one slab of the class, to be added; nothing when it has free
-  // pages by now. The lock is not held.
+  // pages by now, or something has become ready. The lock is not held.
   absl::StatusOr<SlabMemory> MakeSlab(const SlabClass& slab_class)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -150,6 +162,8 @@ class PagePool {
 
   mutable absl::Mutex mutex_;
   SlabSet slabs_ ABSL_GUARDED_BY(mutex_);
+  bool ahead_stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ahead_failed_ ABSL_GUARDED_BY(mutex_) = false;
   std::multimap<absl::Time, PageHandle> quarantine_ ABSL_GUARDED_BY(mutex_);
   // Bytes of pages that are not free, by tenant and together.
   std::map<std::string, size_t> tenant_bytes_ ABSL_GUARDED_BY(mutex_);

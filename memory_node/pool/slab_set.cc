@@ -18,9 +18,9 @@ size_t SlabSet::EmptyOfOthers(const SlabClass& slab_class) const {
 }
 
 size_t SlabSet::ReachablePages(const SlabClass& slab_class) const {
-  const size_t room = max_slabs_ - slabs_.size() - booked_;
-  return FreePages(slab_class) +
-         (room + EmptyOfOthers(slab_class)) * (slab_bytes_ / slab_class.stride);
+  const size_t fresh = max_slabs_ - slabs_.size() - booked_;
+  return FreePages(slab_class) + (fresh + EmptyOfOthers(slab_class)) *
+                                     (slab_bytes_ / slab_class.stride);
 }
 
 PageHandle SlabSet::Take(const SlabClass& slab_class) {
@@ -59,21 +59,61 @@ std::unique_ptr<Slab> SlabSet::Remove(uint32_t slab_id) {
 
 SlabSet::Reservation SlabSet::Reserve(const SlabClass& slab_class) {
   Reservation reservation;
-  if (slabs_.size() + booked_ >= max_slabs_) {
-    for (uint32_t id : empty_) {
-      if (slabs_.at(id)->slab_class() == slab_class) continue;
-      reservation.closed = Remove(id);
-      break;
-    }
+  if (Room() == 0) {
+    reservation.closed = CloseEmptyOfOthers(slab_class);
     if (reservation.closed == nullptr) return reservation;
+    owed_ = slab_class;
   }
   ++booked_;
   reservation.reserved = true;
   return reservation;
 }
 
+std::unique_ptr<Slab> SlabSet::CloseEmptyOfOthers(const SlabClass& slab_class) {
+  for (uint32_t id : empty_) {
+    if (slabs_.at(id)->slab_class() != slab_class) return Remove(id);
+  }
+  return nullptr;
+}
+
+bool SlabSet::WantsAhead() const {
+  if (Room() > 0) return true;
+  return owed_.has_value() && ready_.empty() && making_ahead_ == 0 &&
+         EmptyOfOthers(*owed_) > 0;
+}
+
+SlabSet::Reservation SlabSet::ReserveAhead() {
+  Reservation reservation;
+  if (!WantsAhead()) return reservation;
+  if (Room() == 0) {
+    reservation.closed = CloseEmptyOfOthers(*owed_);
+    owed_.reset();
+  }
+  ++making_ahead_;
+  reservation.reserved = true;
+  return reservation;
+}
+
+void SlabSet::AddReady(SlabMemory memory) {
+  --making_ahead_;
+  ready_.push_back(std::move(memory));
+}
+
+void SlabSet::AbandonAhead() { --making_ahead_; }
+
+bool SlabSet::AssignReady(const SlabClass& slab_class) {
+  if (ready_.empty()) return false;
+  Insert(slab_class, std::move(ready_.back()));
+  ready_.pop_back();
+  return true;
+}
+
 void SlabSet::Add(const SlabClass& slab_class, SlabMemory memory) {
   --booked_;
+  Insert(slab_class, std::move(memory));
+}
+
+void SlabSet::Insert(const SlabClass& slab_class, SlabMemory memory) {
   const uint32_t id = next_id_++;
   auto slab = std::make_unique<Slab>(id, slab_class, std::move(memory));
   ClassState& state = classes_[slab_class];

@@ -3,8 +3,14 @@
 // - its memory and descriptor given back - and a new one is made, so bytes of
 // one tenant are never seen by another, mapped or not.
 //
+// Memory may be made ahead: then it is ready, belongs to nobody, and becomes a
+// slab of whoever comes first. So that a tenant which grows into the room of
+// others does not wait each time, each slab closed for one earns it another,
+// made ahead.
+//
 // Thread-compatible; PagePool holds the lock. Making memory is slow and done
-// by the pool outside the lock: Reserve -> (unlocked) make -> Add or Abandon.
+// by the pool outside the lock: Reserve -> (unlocked) make -> Add or Abandon;
+// ReserveAhead -> make -> AddReady or AbandonAhead.
 #ifndef FARKV_MEMORY_NODE_POOL_SLAB_SET_H_
 #define FARKV_MEMORY_NODE_POOL_SLAB_SET_H_
 
@@ -12,6 +18,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -51,6 +58,19 @@ class SlabSet {
   void Add(const SlabClass& slab_class, SlabMemory memory);
   void Abandon();
 
+  // Whether ReserveAhead would reserve: there is room, or one is owed.
+  bool WantsAhead() const;
+  Reservation ReserveAhead();
+  void AddReady(SlabMemory memory);
+  void AbandonAhead();
+  // Makes a slab of the class of ready memory; false when none is ready.
+  bool AssignReady(const SlabClass& slab_class);
+  // Nothing is ready but soon something will be, and there is no room besides.
+  bool ReadySoon() const {
+    return ready_.empty() && making_ahead_ > 0 && Room() == 0;
+  }
+  const std::vector<SlabMemory>& ready() const { return ready_; }
+
   template <typename Visitor>
   void ForEach(Visitor visitor) const {
     for (const auto& [id, slab] : slabs_) visitor(*slab);
@@ -62,12 +82,22 @@ class SlabSet {
     size_t free_pages = 0;
     std::set<uint32_t> with_room;  // lowest first, so that newer slabs empty
   };
+  // Slabs that could still be made.
+  size_t Room() const {
+    return max_slabs_ - slabs_.size() - booked_ - ready_.size() - making_ahead_;
+  }
   size_t EmptyOfOthers(const SlabClass& slab_class) const;
+  std::unique_ptr<Slab> CloseEmptyOfOthers(const SlabClass& slab_class);
+  void Insert(const SlabClass& slab_class, SlabMemory memory);
   std::unique_ptr<Slab> Remove(uint32_t slab_id);
 
   const size_t slab_bytes_;
   const size_t max_slabs_;
-  size_t booked_ = 0;     // reserved, memory under way
+  size_t booked_ = 0;  // reserved for a class, memory under way
+  size_t making_ahead_ = 0;
+  std::vector<SlabMemory> ready_;
+  // For whom a slab was closed; nobody once the one made ahead is under way.
+  std::optional<SlabClass> owed_;
   uint32_t next_id_ = 1;  // never reused: a stale mapping names no new slab
   // One for all slabs: a page that was freed and reserved again never has an
   // older generation of its name, wherever the new one lies.

@@ -72,6 +72,7 @@ grpc::ServerUnaryReactor* MemoryService::OpenSession(
     const memory::v1::OpenSessionRequest* request,
     memory::v1::OpenSessionResponse* response) {
   const auto open = [&]() -> absl::Status {
+    if (parts_.check_serving) FARKV_RETURN_IF_ERROR(parts_.check_serving());
     FARKV_ASSIGN_OR_RETURN(const OpenSessionCall call, FromProto(*request));
     FARKV_ASSIGN_OR_RETURN(SessionGrant grant, parts_.directory->Open(call));
     grant.node_id = addresses_.node_id;

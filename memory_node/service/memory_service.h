@@ -31,13 +31,15 @@ class MemoryService final
   static constexpr int kMaxPlans = 256;
 
   // Borrowed, outlive the service. `on_new_lease` runs after a lease was given
-  // that may end before all others.
+  // that may end before all others. While `check_serving` gives an error,
+  // OpenSession does; it may be empty.
   struct Parts {
     Directory* directory = nullptr;
     PagePool* pool = nullptr;
     NodeEvents* events = nullptr;
     Executor* executor = nullptr;
     std::function<void()> on_new_lease;
+    std::function<absl::Status()> check_serving;
   };
   MemoryService(Parts parts, NodeAddresses addresses)
       : parts_(std::move(parts)), addresses_(std::move(addresses)) {}

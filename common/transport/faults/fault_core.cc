@@ -188,7 +188,12 @@ void FaultCore::Hold(absl::Time until, Held held) {
 
 void FaultCore::Deliver(Incoming incoming) {
   const Gate::Pass pass = handlers_.TryEnter();
-  if (pass) options_.on_request(std::move(incoming));
+  if (!pass) return;
+  {
+    absl::MutexLock lock(&mutex_);
+    ++requests_;
+  }
+  options_.on_request(std::move(incoming));
 }
 
 void FaultCore::Finish(uint64_t id, absl::StatusOr<Message> result) {
@@ -303,6 +308,8 @@ TransportCounters FaultCore::Adjust(TransportCounters counters) const {
   absl::MutexLock lock(&mutex_);
   counters.submitted = submitted_;
   counters.completed = completed_;
+  counters.requests_received = requests_;
+  counters.open_operations += held_.size();
   counters.dropped_messages += injected_.dropped;
   return counters;
 }

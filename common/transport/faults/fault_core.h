@@ -91,6 +91,7 @@ class FaultCore : public std::enable_shared_from_this<FaultCore> {
   FaultCounters injected_ ABSL_GUARDED_BY(mutex_);
   uint64_t submitted_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t completed_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t requests_ ABSL_GUARDED_BY(mutex_) = 0;  // handed to the owner
 };
 
 }  // namespace farkv

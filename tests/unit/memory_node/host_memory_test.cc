@@ -29,21 +29,40 @@ class HostMemoryTest : public ::testing::Test {
 };
 
 TEST_F(HostMemoryTest, WithoutAGroupTheMachineDecides) {
-  EXPECT_EQ(AvailableMemoryBytes(root_), 2000u << 10);
+  EXPECT_EQ(AvailableMemoryBytes(false, root_), 2000u << 10);
 }
 
 TEST_F(HostMemoryTest, AGroupsLimitLessItsUseDecidesWhenItIsSmaller) {
   Write("/sys/fs/cgroup/memory.max", "1000000\n");
   Write("/sys/fs/cgroup/memory.current", "400000\n");
 
-  EXPECT_EQ(AvailableMemoryBytes(root_), 600000u);
+  EXPECT_EQ(AvailableMemoryBytes(false, root_), 600000u);
 }
 
 TEST_F(HostMemoryTest, AGroupWithoutALimitDoesNotMatter) {
   Write("/sys/fs/cgroup/memory.max", "max\n");
   Write("/sys/fs/cgroup/memory.current", "400000\n");
 
-  EXPECT_EQ(AvailableMemoryBytes(root_), 2000u << 10);
+  EXPECT_EQ(AvailableMemoryBytes(false, root_), 2000u << 10);
+}
+
+TEST_F(HostMemoryTest, FreeHugePagesCountOnlyWhenTheyAreWanted) {
+  const std::string pages = "/sys/kernel/mm/hugepages/hugepages-2048kB";
+  std::filesystem::create_directories(root_ + pages);
+  Write(pages + "/free_hugepages", "5\n");
+  Write(pages + "/resv_hugepages", "2\n");
+
+  EXPECT_EQ(AvailableMemoryBytes(false, root_), 2000u << 10);
+  EXPECT_EQ(AvailableMemoryBytes(true, root_), (2000u << 10) + (6u << 20));
+}
+
+TEST_F(HostMemoryTest, APoolOfMoreSlabsThanDescriptorsIsRefusedNamingBoth) {
+  EXPECT_TRUE(CheckDescriptorsSuffice(768 << 20, 1 << 20, 1024).ok());
+  const std::string text =
+      CheckDescriptorsSuffice(769 << 20, 1 << 20, 1024).ToString();
+  EXPECT_NE(text.find("769 slabs"), std::string::npos) << text;
+  EXPECT_NE(text.find("768MiB"), std::string::npos) << text;
+  EXPECT_NE(text.find("1024"), std::string::npos) << text;
 }
 
 TEST_F(HostMemoryTest, APoolThatDoesNotFitIsRefusedNamingBoth) {
