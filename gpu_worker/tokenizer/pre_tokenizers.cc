@@ -49,6 +49,7 @@ Step Digits() {
 
 }  // namespace
 
+const char kMetaspace[] = "\xe2\x96\x81";
 const char kGpt2Regex[] =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|)"
     R"(\s+(?!\S)|\s+)";
@@ -77,13 +78,21 @@ absl::Status SetPreTokenizer(absl::string_view name, TokenizerSpec& spec) {
 }
 
 void SetSentencePiece(bool add_space_prefix, TokenizerSpec& spec) {
-  PreTokenizerStep step;
-  step.kind = Step::Kind::kMetaspace;
-  step.prepend =
-      add_space_prefix ? Step::Prepend::kFirst : Step::Prepend::kNever;
-  spec.pre_tokenizer = {step};
+  spec.normalizer.clear();
+  NormalizerStep step;
+  if (add_space_prefix) {
+    step.kind = NormalizerStep::Kind::kPrepend;
+    step.content = kMetaspace;
+    spec.normalizer.push_back(step);
+  }
+  step.kind = NormalizerStep::Kind::kReplace;
+  step.pattern = " ";
+  step.content = kMetaspace;
+  spec.normalizer.push_back(step);
+  spec.pre_tokenizer.clear();
   spec.byte_fallback = true;
   spec.fuse_unknown = true;
+  spec.metaspace = true;
   spec.strip_first_space = add_space_prefix;
 }
 

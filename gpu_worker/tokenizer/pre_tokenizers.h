@@ -9,6 +9,8 @@
 
 namespace farkv {
 
+// U+2581, which stands for a space in SentencePiece's pieces.
+extern const char kMetaspace[];
 // GPT-2's rule, which tokenizer.json names too ("ByteLevel").
 extern const char kGpt2Regex[];
 

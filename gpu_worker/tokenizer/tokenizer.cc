@@ -1,138 +1,267 @@
 #include "gpu_worker/tokenizer/tokenizer.h"
 
-#include <algorithm>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <utility>
+#include <variant>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "gpu_worker/tokenizer/added_tokens.h"
+#include "gpu_worker/tokenizer/bpe_models.h"
+#include "gpu_worker/tokenizer/character_model.h"
+#include "gpu_worker/tokenizer/normalizer.h"
+#include "gpu_worker/tokenizer/pre_tokenizer.h"
+#include "gpu_worker/tokenizer/tokenizer_json.h"
+#include "gpu_worker/tokenizer/unigram_model.h"
+#include "gpu_worker/tokenizer/utf8.h"
+#include "gpu_worker/tokenizer/vocabulary.h"
 
 namespace farkv {
 namespace {
 
-using nlohmann::json;
+// Offsets within a text fit 32 bits.
+constexpr size_t kMaxTextBytes = size_t{1} << 30;
 
-constexpr int64_t kMaxVocab = 1 << 22;
+using Model = std::variant<CharacterModel, MergesBpe, ScoresBpe, UnigramModel>;
 
-absl::Status CheckModel(const json& object) {
-  const json model = object.value("model", json(nullptr));
-  if (!model.is_object() || !model.contains("vocab") ||
-      !model["vocab"].is_object()) {
-    return absl::InvalidArgumentError("has no model with a vocab object");
+absl::StatusOr<Model> MakeModel(const TokenizerSpec& spec, bool byte_level,
+                                const Vocabulary& vocabulary) {
+  switch (spec.model) {
+    case TokenizerModel::kCharacters:
+      return CharacterModel::Create(spec);
+    case TokenizerModel::kMergesBpe:
+      return MergesBpe::Create(spec, byte_level, vocabulary);
+    case TokenizerModel::kScoresBpe:
+      return ScoresBpe::Create(spec);
+    case TokenizerModel::kUnigram:
+      return UnigramModel::Create(spec);
   }
-  const json type = model.value("type", json("BPE"));
-  if (type != json("BPE")) {
-    return absl::UnimplementedError(
-        absl::StrCat("model type is ", type.dump(), ", only BPE is supported"));
+  return absl::InvalidArgumentError("the tokenizer's model is unknown");
+}
+
+// In a GGUF file the kinds of pieces say which of them are looked for.
+void AddTokensOfKinds(TokenizerSpec& spec) {
+  std::vector<bool> listed(spec.pieces.size());
+  for (const AddedToken& token : spec.added_tokens) {
+    if (token.id >= 0 && static_cast<size_t>(token.id) < listed.size()) {
+      listed[static_cast<size_t>(token.id)] = true;
+    }
   }
-  const json merges = model.value("merges", json::array());
-  if (!merges.empty()) {
-    return absl::UnimplementedError(
-        absl::StrCat("the model has ", merges.size(),
-                     " merges; only one token per character is supported"));
+  for (size_t id = 0; id < spec.kinds.size() && id < listed.size(); ++id) {
+    const PieceKind kind = spec.kinds[id];
+    const bool special =
+        kind == PieceKind::kControl || kind == PieceKind::kUnknown;
+    if (listed[id] || spec.pieces[id].empty() ||
+        (!special && kind != PieceKind::kUserDefined)) {
+      continue;
+    }
+    AddedToken token;
+    token.id = static_cast<int32_t>(id);
+    token.content = spec.pieces[id];
+    token.special = special;
+    spec.added_tokens.push_back(std::move(token));
+  }
+}
+
+absl::Status CheckEnds(const TokenizerSpec& spec, int32_t size) {
+  for (const auto& [name, token] :
+       {std::pair("begin", spec.bos_token), std::pair("end", spec.eos_token)}) {
+    if (!token || (*token >= 0 && *token < size)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the token of the ", name, " is ", *token,
+                     ", must lie in [0, ", size, ")"));
   }
   return absl::OkStatus();
 }
 
-// One entry of the vocabulary: text, id, special.
-struct Piece {
-  std::string text;
-  int64_t id = 0;
-  bool special = false;
-};
-
-absl::StatusOr<std::vector<Piece>> ReadPieces(const json& object) {
-  if (!object.is_object()) {
-    return absl::InvalidArgumentError("is not a JSON object");
-  }
-  FARKV_RETURN_IF_ERROR(CheckModel(object));
-  std::vector<Piece> pieces;
-  for (const auto& [text, id] : object["model"]["vocab"].items()) {
-    if (!id.is_number_integer()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the id of \"", text, "\" is ", id.dump()));
-    }
-    pieces.push_back({text, id.get<int64_t>(), false});
-  }
-  for (const json& added : object.value("added_tokens", json::array())) {
-    if (!added.is_object() || !added.contains("content") ||
-        !added.contains("id") || !added["id"].is_number_integer() ||
-        !added["content"].is_string()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("added token ", added.dump(), " needs id and content"));
-    }
-    pieces.push_back({added["content"].get<std::string>(),
-                      added["id"].get<int64_t>(),
-                      added.value("special", json(false)) == json(true)});
-  }
-  for (const Piece& piece : pieces) {
-    if (piece.id < 0 || piece.id >= kMaxVocab || piece.text.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "token \"", piece.text, "\" has id ", piece.id,
-          ", must be non-empty with an id in [0, ", kMaxVocab, ")"));
-    }
-  }
-  return pieces;
-}
-
 }  // namespace
 
+struct Tokenizer::Parts {
+  Vocabulary vocabulary;
+  AddedTokens added, added_normalized;
+  Normalizer normalizer;
+  PreTokenizer pre_tokenizer;
+  Model model;
+  std::optional<bool> add_bos;
+  std::optional<int32_t> bos_token, eos_token;
+  std::optional<std::string> chat_template;
+  bool strip_first_space = false;
+
+  absl::Status Append(absl::string_view text, size_t offset, MergeList& scratch,
+                      std::vector<int32_t>& tokens) const;
+  absl::Status AppendPart(absl::string_view part, size_t offset,
+                          MergeList& scratch,
+                          std::vector<int32_t>& tokens) const;
+};
+
+Tokenizer::Tokenizer() : parts_(std::make_shared<Parts>()) {}
+
+absl::StatusOr<Tokenizer> Tokenizer::Create(TokenizerSpec spec) {
+  AddTokensOfKinds(spec);
+  auto parts = std::make_shared<Parts>();
+  FARKV_ASSIGN_OR_RETURN(parts->normalizer,
+                         Normalizer::Create(spec.normalizer));
+  FARKV_ASSIGN_OR_RETURN(parts->pre_tokenizer,
+                         PreTokenizer::Create(spec.pre_tokenizer));
+  const bool byte_level = parts->pre_tokenizer.byte_level();
+  FARKV_ASSIGN_OR_RETURN(parts->vocabulary,
+                         Vocabulary::Create(spec, byte_level));
+  FARKV_ASSIGN_OR_RETURN(
+      parts->added,
+      AddedTokens::Create(spec.added_tokens, false, parts->normalizer));
+  FARKV_ASSIGN_OR_RETURN(
+      parts->added_normalized,
+      AddedTokens::Create(spec.added_tokens, true, parts->normalizer));
+  FARKV_ASSIGN_OR_RETURN(parts->model,
+                         MakeModel(spec, byte_level, parts->vocabulary));
+  FARKV_RETURN_IF_ERROR(CheckEnds(spec, parts->vocabulary.size()));
+  parts->add_bos = spec.add_bos;
+  parts->bos_token = spec.bos_token;
+  parts->eos_token = spec.eos_token;
+  parts->chat_template = std::move(spec.chat_template);
+  parts->strip_first_space = spec.strip_first_space;
+  return Tokenizer(std::move(parts));
+}
+
 absl::StatusOr<Tokenizer> Tokenizer::Load(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    return absl::NotFoundError(absl::StrCat("cannot open \"", path, "\""));
-  }
-  const json object = json::parse(file, nullptr, false);
-  const absl::StatusOr<std::vector<Piece>> pieces = ReadPieces(object);
-  if (!pieces.ok()) {
-    return absl::Status(
-        pieces.status().code(),
-        absl::StrCat("\"", path, "\" ", pieces.status().message()));
-  }
-  Tokenizer tokenizer;
-  for (const Piece& piece : *pieces) {
-    const auto index = static_cast<size_t>(piece.id);
-    if (index >= tokenizer.pieces_.size()) {
-      tokenizer.pieces_.resize(index + 1);
-      tokenizer.special_.resize(index + 1);
-    }
-    tokenizer.pieces_[index] = piece.text;
-    tokenizer.special_[index] = piece.special;
-    tokenizer.ids_[piece.text] = static_cast<int32_t>(piece.id);
-    tokenizer.longest_piece_ =
-        std::max(tokenizer.longest_piece_, piece.text.size());
-  }
-  return tokenizer;
+  FARKV_ASSIGN_OR_RETURN(TokenizerSpec spec, ReadTokenizerJson(path));
+  absl::StatusOr<Tokenizer> made = Create(std::move(spec));
+  if (made.ok()) return made;
+  return absl::Status(
+      made.status().code(),
+      absl::StrCat("\"", path, "\": ", made.status().message()));
 }
 
 absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(
-    absl::string_view text) const {
+    absl::string_view text, SpecialText special) const {
+  const TextPart part{std::string(text), special};
+  return Encode(std::span(&part, 1));
+}
+
+absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(
+    std::span<const TextPart> parts) const {
+  std::string text;
+  std::vector<TextSpan> literal;
+  for (const TextPart& part : parts) {
+    const size_t begin = text.size();
+    text += part.text;
+    if (part.special == SpecialText::kLiteral && text.size() > begin) {
+      literal.push_back({begin, text.size()});
+    }
+  }
+  if (text.size() > kMaxTextBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the text has ", text.size(), " bytes, at most ",
+                     kMaxTextBytes, " are taken"));
+  }
+  const size_t invalid = FindInvalidUtf8(text);
+  if (invalid < text.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the text is not UTF-8: byte ", invalid, " is 0x",
+        absl::BytesToHexString(absl::string_view(text).substr(invalid, 1))));
+  }
   std::vector<int32_t> tokens;
-  for (size_t at = 0; at < text.size();) {
-    size_t length = std::min(longest_piece_, text.size() - at);
-    auto found = ids_.end();
-    for (; length > 0; --length) {
-      found = ids_.find(std::string(text.substr(at, length)));
-      if (found != ids_.end()) break;
+  MergeList scratch;
+  for (const auto& segment : parts_->added.Split(text, literal)) {
+    const TextSpan span = segment.span;
+    if (segment.token >= 0) {
+      tokens.push_back(segment.token);
+      continue;
     }
-    if (found == ids_.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the tokenizer has no token for \"",
-                       absl::CHexEscape(text.substr(at, 1)), "\" at byte ", at,
-                       " of the text"));
+    FARKV_ASSIGN_OR_RETURN(
+        const std::string normalized,
+        parts_->normalizer.Apply(
+            absl::string_view(text).substr(span.begin, span.end - span.begin)));
+    // Special tokens that are looked for behind the normaliser do not count
+    // in a text that has a literal part: their places are not known there.
+    std::vector<TextSpan> all;
+    if (!literal.empty()) all.push_back({0, normalized.size()});
+    for (const auto& inner : parts_->added_normalized.Split(normalized, all)) {
+      if (inner.token >= 0) {
+        tokens.push_back(inner.token);
+        continue;
+      }
+      FARKV_RETURN_IF_ERROR(parts_->Append(
+          absl::string_view(normalized)
+              .substr(inner.span.begin, inner.span.end - inner.span.begin),
+          span.begin + inner.span.begin, scratch, tokens));
     }
-    tokens.push_back(found->second);
-    at += length;
   }
   return tokens;
 }
 
-std::string Tokenizer::Decode(int32_t token) const {
-  const auto index = static_cast<size_t>(token);
-  if (token < 0 || index >= pieces_.size() || special_[index]) return "";
-  return pieces_[index];
+absl::Status Tokenizer::Parts::Append(absl::string_view text, size_t offset,
+                                      MergeList& scratch,
+                                      std::vector<int32_t>& tokens) const {
+  FARKV_ASSIGN_OR_RETURN(
+      const CutText cut,
+      pre_tokenizer.Cut(std::string(text), /*at_front=*/offset == 0));
+  for (const TextSpan& span : cut.parts) {
+    FARKV_RETURN_IF_ERROR(AppendPart(
+        absl::string_view(cut.text).substr(span.begin, span.end - span.begin),
+        offset + span.begin, scratch, tokens));
+  }
+  return absl::OkStatus();
 }
+
+absl::Status Tokenizer::Parts::AppendPart(absl::string_view part, size_t offset,
+                                          MergeList& scratch,
+                                          std::vector<int32_t>& tokens) const {
+  if (const auto* characters = std::get_if<CharacterModel>(&model)) {
+    return characters->Append(part, offset, tokens);
+  }
+  if (const auto* merges = std::get_if<MergesBpe>(&model)) {
+    merges->Append(vocabulary, part, scratch, tokens);
+  } else if (const auto* scores = std::get_if<ScoresBpe>(&model)) {
+    scores->Append(vocabulary, part, scratch, tokens);
+  } else {
+    std::get<UnigramModel>(model).Append(vocabulary, part, tokens);
+  }
+  return absl::OkStatus();
+}
+
+std::string Tokenizer::Decode(int32_t token) const {
+  return parts_->vocabulary.text(token);
+}
+
+std::string Tokenizer::DecodeText(std::span<const int32_t> tokens) const {
+  std::string bytes;
+  for (const int32_t token : tokens) bytes += parts_->vocabulary.text(token);
+  absl::string_view rest = bytes;
+  if (parts_->strip_first_space) absl::ConsumePrefix(&rest, " ");
+  std::string text;
+  while (!rest.empty()) {
+    const Utf8Prefix prefix = ReadUtf8(rest);
+    const bool whole = prefix.kind == Utf8Prefix::Kind::kCharacter;
+    absl::StrAppend(&text, whole ? rest.substr(0, prefix.bytes)
+                                 : absl::string_view(kReplacementCharacter));
+    rest.remove_prefix(prefix.bytes);
+  }
+  return text;
+}
+
+bool Tokenizer::special(int32_t token) const {
+  return parts_->vocabulary.special(token);
+}
+
+size_t Tokenizer::longest_piece() const { return parts_->vocabulary.longest(); }
+
+int32_t Tokenizer::vocab_size() const { return parts_->vocabulary.size(); }
+
+std::optional<bool> Tokenizer::add_bos() const { return parts_->add_bos; }
+
+std::optional<int32_t> Tokenizer::bos_token() const {
+  return parts_->bos_token;
+}
+
+std::optional<int32_t> Tokenizer::eos_token() const {
+  return parts_->eos_token;
+}
+
+const std::optional<std::string>& Tokenizer::chat_template() const {
+  return parts_->chat_template;
+}
+
+bool Tokenizer::strip_first_space() const { return parts_->strip_first_space; }
 
 }  // namespace farkv

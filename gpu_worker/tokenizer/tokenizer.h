@@ -1,40 +1,81 @@
-// Text <-> token ids from a Hugging Face tokenizer.json whose model has no
-// merges: one token per character, plus special tokens written literally.
-// Thread-safe after Load.
+// Text <-> token ids, with the ids of the model's reference tokenizer (Hugging
+// Face tokenizers): byte-level BPE, SentencePiece BPE and unigram models, and
+// models of single characters. Immutable and thread-safe; cheap to copy.
+//
+// Not here: truncation, padding, training, and normalisers that are no Unicode
+// form or literal replacement; a file that asks for one is refused.
 #ifndef FARKV_GPU_WORKER_TOKENIZER_TOKENIZER_H_
 #define FARKV_GPU_WORKER_TOKENIZER_TOKENIZER_H_
 
 #include <cstdint>
-#include <map>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "gpu_worker/tokenizer/tokenizer_spec.h"
 
 namespace farkv {
 
+// What a special token written in a text is.
+enum class SpecialText {
+  kParsed,   // the token
+  kLiteral,  // the characters that it is written with
+};
+
+struct TextPart {
+  std::string text;
+  SpecialText special = SpecialText::kParsed;
+};
+
 class Tokenizer {
  public:
-  // NOT_FOUND for a missing file; INVALID_ARGUMENT naming what is wrong;
-  // UNIMPLEMENTED when the model has merges or is of another type.
+  // Encodes nothing and decodes nothing.
+  Tokenizer();
+
+  // INVALID_ARGUMENT or UNIMPLEMENTED naming what cannot be.
+  static absl::StatusOr<Tokenizer> Create(TokenizerSpec spec);
+  // From a tokenizer.json (tokenizer_json.h). NOT_FOUND for a missing file.
   static absl::StatusOr<Tokenizer> Load(const std::string& path);
 
-  // Longest piece first, so that "<eos>" is one token. INVALID_ARGUMENT naming
-  // the first character without a token and its offset.
-  absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text) const;
-  // The text of one token; special tokens have none. Ids outside the
-  // vocabulary (padding of the embedding table) have none either.
+  // No begin or end token is added. INVALID_ARGUMENT for text that is not
+  // UTF-8 and, in a model of single characters, for one without a token,
+  // naming the place; RESOURCE_EXHAUSTED when a pattern of the file cannot cut
+  // the text in reasonable time.
+  absl::StatusOr<std::vector<int32_t>> Encode(
+      absl::string_view text, SpecialText special = SpecialText::kParsed) const;
+  // The parts are one text; only special tokens within the parsed ones count.
+  absl::StatusOr<std::vector<int32_t>> Encode(
+      std::span<const TextPart> parts) const;
+
+  // The text of one token, which may be a piece of a character; special
+  // tokens and ids outside the vocabulary (padding of the embedding table)
+  // have none.
   std::string Decode(int32_t token) const;
-  // Bytes of the longest piece.
-  size_t longest_piece() const { return longest_piece_; }
-  int32_t vocab_size() const { return static_cast<int32_t>(pieces_.size()); }
+  // The text of a whole sequence: U+FFFD for what is no character, without
+  // the space that SentencePiece puts first.
+  std::string DecodeText(std::span<const int32_t> tokens) const;
+  bool special(int32_t token) const;
+
+  // Bytes of the longest text of a token.
+  size_t longest_piece() const;
+  int32_t vocab_size() const;
+  // What the file says; unset where it does not.
+  std::optional<bool> add_bos() const;
+  std::optional<int32_t> bos_token() const;
+  std::optional<int32_t> eos_token() const;
+  const std::optional<std::string>& chat_template() const;
+  bool strip_first_space() const;
 
  private:
-  std::map<std::string, int32_t> ids_;
-  std::vector<std::string> pieces_;  // by id; empty where there is none
-  std::vector<bool> special_;
-  size_t longest_piece_ = 1;
+  struct Parts;
+  explicit Tokenizer(std::shared_ptr<const Parts> parts)
+      : parts_(std::move(parts)) {}
+
+  std::shared_ptr<const Parts> parts_;
 };
 
 }  // namespace farkv

@@ -90,7 +90,7 @@ struct TokenizerSpec {
   // empty where an id has none.
   std::vector<std::string> pieces;
   std::vector<PieceKind> kinds;        // empty, or one for each piece
-  std::vector<float> scores;           // kScoresBpe, kUnigram: for each piece
+  std::vector<double> scores;          // kScoresBpe, kUnigram: for each piece
   std::vector<TokenizerMerge> merges;  // kMergesBpe: by rank
   std::vector<AddedToken> added_tokens;
 
@@ -101,7 +101,8 @@ struct TokenizerSpec {
   bool ignore_merges = false;  // a part that is a piece is not merged
   bool fuse_unknown = false;   // unknown characters in a row are one token
   std::optional<int32_t> unknown_token;
-  // Decoding a whole text drops one space at its front (SentencePiece).
+  bool metaspace = false;  // U+2581 in a piece is a space in its text
+  // A decoded text drops one space at its front (SentencePiece).
   bool strip_first_space = false;
 
   // Unset: the file does not say, the model's config decides.

@@ -1,0 +1,52 @@
+// Finds the tokens that are looked for in a text before it is cut: the
+// special ones and those added to a finished vocabulary. Immutable,
+// thread-safe.
+#ifndef FARKV_GPU_WORKER_TOKENIZER_ADDED_TOKENS_H_
+#define FARKV_GPU_WORKER_TOKENIZER_ADDED_TOKENS_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "gpu_worker/tokenizer/normalizer.h"
+#include "gpu_worker/tokenizer/piece_table.h"
+#include "gpu_worker/tokenizer/regex.h"
+#include "gpu_worker/tokenizer/tokenizer_spec.h"
+
+namespace farkv {
+
+class AddedTokens {
+ public:
+  // A stretch of a text: an added token, or what is between two.
+  struct Segment {
+    TextSpan span;
+    int32_t token = -1;  // -1: plain text
+  };
+
+  AddedTokens() = default;
+  // Takes the tokens whose `normalized` is `normalized`; such ones are
+  // themselves rewritten by `normalizer`. The same content twice: the first
+  // counts.
+  static absl::StatusOr<AddedTokens> Create(
+      const std::vector<AddedToken>& tokens, bool normalized,
+      const Normalizer& normalizer);
+
+  // Leftmost first, the longest among those that start together. A special
+  // token that touches one of `literal` (in order, disjoint) is plain text.
+  std::vector<Segment> Split(absl::string_view text,
+                             std::span<const TextSpan> literal) const;
+  bool empty() const { return tokens_.empty(); }
+
+ private:
+  bool Counts(const AddedToken& token, absl::string_view text, TextSpan match,
+              std::span<const TextSpan> literal) const;
+
+  PieceTree tree_;  // of indices into tokens_
+  std::vector<AddedToken> tokens_;
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TOKENIZER_ADDED_TOKENS_H_

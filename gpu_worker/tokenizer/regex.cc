@@ -1,0 +1,172 @@
+#include "gpu_worker/tokenizer/regex.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <array>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "gpu_worker/tokenizer/utf8.h"
+
+namespace farkv {
+namespace {
+
+constexpr size_t kMaxPatternBytes = 16 << 10;
+// Steps back and memory (KiB) for one match. A pattern of a real tokenizer
+// takes at most a few steps for each character of the longest run of spaces.
+constexpr uint32_t kMatchLimit = 10'000'000;
+constexpr uint32_t kHeapKib = 64 << 10;
+constexpr size_t kJitStackMin = 32 << 10;
+constexpr size_t kJitStackMax = 4 << 20;
+
+std::string Reason(int error) {
+  std::array<PCRE2_UCHAR, 256> text{};
+  pcre2_get_error_message(error, text.data(), text.size());
+  return reinterpret_cast<const char*>(text.data());
+}
+
+PCRE2_SPTR Units(absl::string_view text) {
+  return reinterpret_cast<PCRE2_SPTR>(text.data());
+}
+
+// PCRE2's \s also takes U+180E, which is no white space since Unicode 6.3.
+// \S within a class stays PCRE2's.
+std::string SpellOutSpaces(absl::string_view pattern) {
+  constexpr char kSpaces[] = R"(\t-\r\x{85}\p{Z})";
+  std::string out;
+  bool in_class = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (c != '\\' || i + 1 == pattern.size()) {
+      if (c == '[' && !in_class) {
+        in_class = true;
+      } else if (c == ']') {
+        in_class = false;
+      }
+      out += c;
+      continue;
+    }
+    const char escaped = pattern[++i];
+    if (escaped == 's') {
+      absl::StrAppend(&out, in_class ? "" : "[", kSpaces, in_class ? "" : "]");
+    } else if (escaped == 'S' && !in_class) {
+      absl::StrAppend(&out, "[^", kSpaces, "]");
+    } else {
+      out += c;
+      out += escaped;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+struct Regex::Code {
+  pcre2_code* code = nullptr;
+
+  explicit Code(pcre2_code* compiled) : code(compiled) {}
+  ~Code() { pcre2_code_free(code); }
+  Code(const Code&) = delete;
+  Code& operator=(const Code&) = delete;
+};
+
+absl::StatusOr<Regex> Regex::Compile(absl::string_view pattern) {
+  if (pattern.size() > kMaxPatternBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a pattern of ", pattern.size(), " bytes, at most ",
+                     kMaxPatternBytes, " are taken"));
+  }
+  const std::string spelled = SpellOutSpaces(pattern);
+  int error = 0;
+  PCRE2_SIZE at = 0;
+  pcre2_code* code =
+      pcre2_compile(Units(spelled), spelled.size(),
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE |
+                        PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_AUTO_CAPTURE,
+                    &error, &at, nullptr);
+  if (code == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the pattern \"", absl::CHexEscape(spelled),
+                     "\" is wrong at byte ", at, ": ", Reason(error)));
+  }
+  auto owned = std::make_shared<const Code>(code);
+  // Without JIT on this machine the interpreter matches the same.
+  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
+  return Regex(std::move(owned));
+}
+
+struct RegexSearch::State {
+  pcre2_match_data* data;
+  pcre2_match_context* context;
+  pcre2_jit_stack* stack;
+
+  explicit State(const pcre2_code* code)
+      : data(pcre2_match_data_create_from_pattern(code, nullptr)),
+        context(pcre2_match_context_create(nullptr)),
+        stack(pcre2_jit_stack_create(kJitStackMin, kJitStackMax, nullptr)) {
+    pcre2_set_match_limit(context, kMatchLimit);
+    pcre2_set_heap_limit(context, kHeapKib);
+    pcre2_jit_stack_assign(context, nullptr, stack);
+  }
+  ~State() {
+    pcre2_match_data_free(data);
+    pcre2_match_context_free(context);
+    pcre2_jit_stack_free(stack);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  // PCRE2's count or error.
+  int Match(const pcre2_code* code, absl::string_view subject, size_t at) {
+    // Checking UTF-8 here would read the rest of the text at each match.
+    const uint32_t options = PCRE2_NO_UTF_CHECK;
+    const int count = pcre2_match(code, Units(subject), subject.size(), at,
+                                  options, data, context);
+    if (count != PCRE2_ERROR_JIT_STACKLIMIT) return count;
+    return pcre2_match(code, Units(subject), subject.size(), at,
+                       options | PCRE2_NO_JIT, data, context);
+  }
+};
+
+RegexSearch::RegexSearch(const Regex& regex)
+    : regex_(regex), state_(std::make_unique<State>(regex.code_->code)) {}
+
+RegexSearch::~RegexSearch() = default;
+
+absl::Status RegexSearch::FindAll(absl::string_view text, TextSpan within,
+                                  std::vector<TextSpan>& matches) {
+  const absl::string_view subject =
+      text.substr(within.begin, within.end - within.begin);
+  for (size_t at = 0; at < subject.size();) {
+    const int count = state_->Match(regex_.code_->code, subject, at);
+    if (count == PCRE2_ERROR_NOMATCH) break;
+    if (count < 0) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("cutting the text by a pattern of the tokenizer failed "
+                       "at byte ",
+                       within.begin + at, ": ", Reason(count)));
+    }
+    const PCRE2_SIZE* found = pcre2_get_ovector_pointer(state_->data);
+    const TextSpan match{within.begin + found[0], within.begin + found[1]};
+    at = found[1];
+    if (match.end > match.begin) {
+      matches.push_back(match);
+    } else if (at < subject.size()) {
+      at += ReadUtf8(subject.substr(at)).bytes;
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string Regex::Quote(absl::string_view literal) {
+  std::string out;
+  for (const char c : literal) {
+    if (absl::ascii_ispunct(static_cast<unsigned char>(c))) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace farkv
