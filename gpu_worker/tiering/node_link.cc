@@ -158,7 +158,8 @@ absl::Status NodeLink::ChooseMap(const SessionGrant& grant) {
         "--cold=map: memory node ", options_.address, " (", grant.node_id,
         ") has no map socket in --map-dir ", tiering.map_dir));
   }
-  map_ = found ? std::make_unique<NodeMap>(path, CallTimeout()) : nullptr;
+  // A ticket and the socket together must leave time to renew the leases.
+  map_ = found ? std::make_unique<NodeMap>(path, CallTimeout() / 2) : nullptr;
   maps_.store(found, std::memory_order_release);
   return absl::OkStatus();
 }

@@ -125,6 +125,8 @@ class NodeLink {
                                        const TierPlanCall& call);
   absl::Status CheckPlaces(std::span<const PageName> asked,
                            std::span<const PagePlacement> placements) const;
+  // CANCELLED when the link stops, UNAVAILABLE when the node is lost.
+  absl::Status CheckRunning() const;
   absl::Status MapPages(PagesReserved& reserved);
   void RunClose(const CloseCommand& command);
   void CloseAll();

@@ -177,7 +177,22 @@ absl::Status NodeLink::CheckPlaces(
   return absl::OkStatus();
 }
 
-// With --cold=auto a page that cannot be mapped is fetched instead.
+absl::Status NodeLink::CheckRunning() const {
+  absl::MutexLock lock(&mutex_);
+  if (stop_) {
+    return absl::CancelledError(absl::StrCat("the link to memory node ",
+                                             options_.address, " is stopping"));
+  }
+  if (!healthy_) {
+    return absl::UnavailableError(
+        absl::StrCat("memory node ", options_.address, " is lost"));
+  }
+  return absl::OkStatus();
+}
+
+// With --cold=auto a page that cannot be mapped is fetched instead. The first
+// failure ends the mapping of a plan: while a try waits for its node, no lease
+// is renewed and nobody connects again.
 absl::Status NodeLink::MapPages(PagesReserved& reserved) {
   if (map_ == nullptr) return absl::OkStatus();
   const size_t page_bytes = PageLayout::T1(options_.geometry).stride;
@@ -185,14 +200,18 @@ absl::Status NodeLink::MapPages(PagesReserved& reserved) {
     FARKV_ASSIGN_OR_RETURN(SessionGrant grant, OpenOne(*own_session_));
     return NodeMap::Ticket{own_session_->id, grant.token};
   };
+  absl::Status status;
   for (const PagePlacement& place : *reserved.placements) {
+    status = CheckRunning();
+    if (!status.ok()) break;
     absl::StatusOr<MappedPage> page =
         map_->Find(place.slab_id, place.slab_offset, page_bytes, new_ticket);
-    if (!page.ok() && options_.tiering.cold == ColdMode::kMap) {
-      return page.status();
-    }
-    reserved.maps.push_back(page.ok() ? *std::move(page) : MappedPage());
+    status = page.status();
+    if (!status.ok()) break;
+    reserved.maps.push_back(*std::move(page));
   }
+  reserved.maps.resize(reserved.placements->size());
+  if (options_.tiering.cold == ColdMode::kMap) return status;
   return absl::OkStatus();
 }
 

@@ -3,8 +3,19 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/telemetry/log.h"
 
 namespace farkv {
+
+absl::StatusOr<NodeMap::Slab> NodeMap::Fetch(uint32_t slab_id,
+                                             TicketSource new_ticket) {
+  FARKV_ASSIGN_OR_RETURN(Ticket ticket, new_ticket());
+  FARKV_ASSIGN_OR_RETURN(
+      Slab slab, client_.Fetch({ticket.session, ticket.token, slab_id}));
+  // Kept by the pages that lie in it, not by the client.
+  client_.Forget(slab_id);
+  return slab;
+}
 
 absl::StatusOr<MappedPage> NodeMap::Find(uint32_t slab_id, uint64_t offset,
                                          size_t page_bytes,
@@ -12,11 +23,17 @@ absl::StatusOr<MappedPage> NodeMap::Find(uint32_t slab_id, uint64_t offset,
   MappedPage page;
   page.slab = slabs_[slab_id].lock();
   if (page.slab == nullptr) {
-    FARKV_ASSIGN_OR_RETURN(Ticket ticket, new_ticket());
-    FARKV_ASSIGN_OR_RETURN(
-        page.slab, client_.Fetch({ticket.session, ticket.token, slab_id}));
-    // Kept by the pages that lie in it, not by the client.
-    client_.Forget(slab_id);
+    if (clock_.Now() < retry_at_) return last_failure_;
+    absl::StatusOr<Slab> slab = Fetch(slab_id, new_ticket);
+    if (!slab.ok()) {
+      spdlog::warn("slab {} is not mapped, tried again in {}: {}", slab_id,
+                   absl::FormatDuration(kRetry),
+                   std::string(slab.status().message()));
+      last_failure_ = slab.status();
+      retry_at_ = clock_.Now() + kRetry;
+      return last_failure_;
+    }
+    page.slab = *std::move(slab);
     slabs_[slab_id] = page.slab;
   }
   const uint64_t size = page.slab->size_bytes();

@@ -2,18 +2,23 @@
 // when it stops.
 #include "gpu_worker/tiering/node_link.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/synchronization/notification.h"
 #include "common/async/thread_executor.h"
+#include "common/mapping/map_socket.h"
+#include "common/mapping/memfd_slab.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "harness.h"
 #include "test_node.h"
+#include "tests/unit/mapping/temp_dir.h"
 
 namespace farkv {
 namespace {
@@ -202,6 +207,113 @@ TEST_F(NodeLinkTest, AMapSocketThatIsNoPlainNameIsRefused) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << name;
     EXPECT_THAT(std::string(status.message()), HasSubstr(name));
   }
+}
+
+// A link to a node whose map socket is a server of the test.
+class MappingLinkTest : public NodeLinkTest {
+ protected:
+  ~MappingLinkTest() override {
+    if (link_ != nullptr) link_->Stop();
+  }
+
+  void StartMap(MapHandler handler) {
+    MapServerOptions options;
+    options.map_dir = dir_.path();
+    options.node_id = "map";
+    map_ = MapServer::Start(options, std::move(handler)).value();
+    tiering_.map_dir = dir_.path();
+    tiering_.heartbeat = absl::Seconds(10);
+  }
+
+  // Every second page lies in a slab of its own. `on_ticket` runs when the
+  // link asks for something to map a slab with.
+  absl::Status ConnectMapped(std::function<void()> on_ticket = [] {}) {
+    return Connect([this, on_ticket](ControlCalls& control) {
+      control.open_session = [this, on_ticket, open = control.open_session](
+                                 const OpenSessionCall& call,
+                                 absl::Duration timeout) {
+        if (own_ == SessionId()) own_ = call.session;
+        if (call.session == own_ && tickets_++ > 0) on_ticket();
+        auto grant = open(call, timeout);
+        grant->map_socket = "map.sock";
+        return grant;
+      };
+      control.apply_tier_plan = [apply = control.apply_tier_plan](
+                                    const TierPlanCall& call,
+                                    absl::Duration timeout) {
+        auto result = apply(call, timeout);
+        for (size_t i = 0; i < result->reserved.size(); ++i) {
+          result->reserved[i].slab_id = static_cast<uint32_t>(i / 2);
+        }
+        return result;
+      };
+    });
+  }
+
+  PagesReserved Reserve(const std::shared_ptr<RemoteSession>& session,
+                        int page_index) {
+    std::vector<PageName> pages;
+    for (int i = 0; i < 64; ++i) pages.push_back({i % 3, page_index + i / 3});
+    link_->Reserve(SequenceId{1}, session, std::move(pages));
+    return Next<PagesReserved>();
+  }
+
+  static int NumMapped(const PagesReserved& reserved) {
+    return static_cast<int>(
+        std::count_if(reserved.maps.begin(), reserved.maps.end(),
+                      [](const MappedPage& p) { return p.data != nullptr; }));
+  }
+
+  int tickets() const { return tickets_ - 1; }  // the first one connected
+
+  testing::TempDir dir_;
+  std::unique_ptr<MapServer> map_;
+  // The link's thread, read when it has answered.
+  SessionId own_;
+  int tickets_ = 0;
+};
+
+TEST_F(MappingLinkTest, AMapSocketThatDoesNotAnswerIsTriedOnceForAPlan) {
+  absl::Notification answer;
+  const absl::Cleanup unblock = [&answer] { answer.Notify(); };
+  StartMap([&](const MapRequest&,
+               const PeerCredentials&) -> absl::StatusOr<MapGrant> {
+    answer.WaitForNotification();
+    return absl::UnavailableError("too late");
+  });
+  tiering_.rpc_timeout = absl::Seconds(1);
+  ASSERT_TRUE(ConnectMapped().ok());
+  const auto session = OpenSession();
+
+  for (const int first_page : {0, 100}) {
+    const PagesReserved reserved = Reserve(session, first_page);
+    ASSERT_TRUE(reserved.placements.ok()) << reserved.placements.status();
+    EXPECT_THAT(*reserved.placements, SizeIs(64));
+    EXPECT_EQ(NumMapped(reserved), 0);
+    // Soon after a failure the second plan does not try at all.
+    EXPECT_EQ(tickets(), 1);
+  }
+}
+
+TEST_F(MappingLinkTest, ALinkThatStopsMapsNoFurtherSlab) {
+  MemfdSlabOptions options;
+  options.size_bytes = size_t{4} << 20;
+  options.huge_pages = false;
+  const MemfdSlab slab = MemfdSlab::Create(options).value();
+  StartMap([&slab](const MapRequest&,
+                   const PeerCredentials&) -> absl::StatusOr<MapGrant> {
+    return MapGrant{slab.DuplicateFd().value(), slab.size_bytes()};
+  });
+  ASSERT_TRUE(ConnectMapped([this] {
+                if (tickets() == 3) link_->BeginStop();
+              }).ok());
+
+  const PagesReserved reserved = Reserve(OpenSession(), 0);
+
+  ASSERT_TRUE(reserved.placements.ok());
+  EXPECT_THAT(reserved.maps, SizeIs(64));
+  EXPECT_EQ(tickets(), 3);
+  EXPECT_EQ(NumMapped(reserved), 2 * 2 + 1);
 }
 
 }  // namespace
