@@ -47,7 +47,8 @@ class Engine::Loop {
   absl::Status TryStep(const Batch& batch);
   bool FailNamed(Batch& batch, const absl::Status& why);
   void RunAlone(const Batch& batch);
-  void HandleOverflow(const Batch& batch, const absl::Status& why);
+  void Park(RunningSequence& sequence);
+  void WaitForRoom(RunningSequence& alone, const absl::Status& why);
   void Deliver(const Batch& batch, std::span<const int64_t> rows,
                std::span<const float> logits);
   void End(RunningSequence& sequence, GenerationEnd end);
@@ -65,6 +66,8 @@ class Engine::Loop {
   EngineMetrics metrics_;
   RequestQueue queue_;
   std::vector<std::unique_ptr<RunningSequence>> running_;
+  // When T0 became too small for a step that nobody can make room for.
+  absl::Time full_since_ = absl::InfiniteFuture();
   std::vector<float> logits_;
   std::thread thread_;
 };

@@ -11,6 +11,10 @@ namespace {
 // A page given away in mid-step is rare; thrice in a row is a fault.
 constexpr int kMaxRepeats = 3;
 
+// How long a step that finds T0 full waits at once; cancels, deadlines and
+// questions have to wait as well.
+constexpr absl::Duration kRoomWait = absl::Milliseconds(20);
+
 // Decoding sequences come first, one row each; what is left of the step goes
 // to prompts, oldest first.
 std::vector<int64_t> ChooseRows(const std::vector<RunningSequence*>& batch,
@@ -69,11 +73,17 @@ void Engine::Loop::StepOnce() {
     running_.front()->parked = false;
     batch.push_back(running_.front().get());
   }
-  // Each round ends at least one sequence, or is the last.
+  // Each round ends or parks at least one sequence, or is the last.
   while (!batch.empty()) {
     const absl::Status status = Step(batch);
     if (status.ok()) return;
-    if (absl::IsResourceExhausted(status)) return HandleOverflow(batch, status);
+    if (absl::IsResourceExhausted(status)) {
+      if (batch.size() == 1) return WaitForRoom(*batch.front(), status);
+      // The youngest makes room.
+      Park(*batch.back());
+      batch.pop_back();
+      continue;
+    }
     if (batch.size() == 1) return Fail(*batch.front(), status);
     if (!FailNamed(batch, status)) return RunAlone(batch);
   }
@@ -104,24 +114,40 @@ bool Engine::Loop::FailNamed(Batch& batch, const absl::Status& why) {
 }
 
 // Which sequence it was shows when each runs alone; their bits are the same in
-// any company.
+// any company. One that finds no room in T0 is not at fault.
 void Engine::Loop::RunAlone(const Batch& batch) {
   for (RunningSequence* sequence : batch) {
     const absl::Status alone = Step({sequence});
-    if (!alone.ok()) Fail(*sequence, alone);
+    if (absl::IsResourceExhausted(alone)) {
+      Park(*sequence);
+    } else if (!alone.ok()) {
+      Fail(*sequence, alone);
+    }
   }
 }
 
-// T0 is too small for the step: the youngest sequence makes room.
-void Engine::Loop::HandleOverflow(const Batch& batch, const absl::Status& why) {
-  if (batch.size() == 1) {
-    Fail(*batch.front(), why);
-    return;
-  }
-  RunningSequence& youngest = *batch.back();
-  cache_->Park(youngest.id);
-  youngest.parked = true;
+void Engine::Loop::Park(RunningSequence& sequence) {
+  cache_->Park(sequence.id);
+  sequence.parked = true;
   metrics_.parked_sequences.Increment();
+}
+
+// T0 is too small for a sequence that runs alone: it takes what has been stored
+// of the parked ones since, or waits for stores, no longer than an RPC may
+// take.
+void Engine::Loop::WaitForRoom(RunningSequence& alone,
+                               const absl::Status& why) {
+  const uint64_t used = cache_->t0_usage().used_bytes;
+  for (auto& sequence : running_) {
+    if (sequence->parked) cache_->Park(sequence->id);
+  }
+  if (cache_->t0_usage().used_bytes < used) return;
+  const absl::Time now = absl::Now();
+  full_since_ = std::min(full_since_, now);
+  const bool may_wait = now - full_since_ < options_.tiering.rpc_timeout;
+  if (may_wait && cache_->WaitForRoom(kRoomWait)) return;
+  full_since_ = absl::InfiniteFuture();
+  Fail(alone, why);
 }
 
 absl::Status Engine::Loop::Step(const Batch& batch) {
@@ -152,6 +178,7 @@ absl::Status Engine::Loop::TryStep(const Batch& batch) {
     return status;
   }
   FARKV_RETURN_IF_ERROR(cache_->Commit());
+  full_since_ = absl::InfiniteFuture();
   metrics_.steps.Increment();
   metrics_.step_seconds.Observe(absl::ToDoubleSeconds(absl::Now() - start));
   Deliver(batch, rows, logits_);

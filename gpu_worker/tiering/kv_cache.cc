@@ -93,21 +93,27 @@ absl::Status KvCache::Impl::CheckRows(std::span<const StepRows> rows) {
   return absl::OkStatus();
 }
 
-// Late stores hold lines; a step that is short of them waits for stores that
-// are under way, up to one RPC timeout, before T0 counts as full.
 bool KvCache::Impl::MakeRoom(int64_t sets) {
-  const absl::Time end = absl::Now() + options.rpc_timeout;
-  for (;;) {
-    if (lines.free_sets() >= sets) return true;
-    if (remote == nullptr) return false;
-    for (auto& [id, sequence] : sequences) {
-      if (DropForRoom(*sequence, sets, lines)) return true;
-    }
-    if (remote->Idle()) return false;
-    if (!remote->WaitForEvents(end - absl::Now())) return false;
-    remote->Poll(sequences, lines);
-    for (auto& [id, sequence] : sequences) remote->Advance(*sequence, lines);
+  if (lines.free_sets() >= sets) return true;
+  if (remote == nullptr) return false;
+  for (auto& [id, sequence] : sequences) {
+    if (DropForRoom(*sequence, sets, lines)) return true;
   }
+  return false;
+}
+
+// Also of sequences that are parked: their pages are to leave T0.
+void KvCache::Impl::Advance() {
+  remote->Poll(sequences, lines);
+  for (auto& [id, sequence] : sequences) remote->Advance(*sequence, lines);
+}
+
+bool KvCache::Impl::WaitForRoom(absl::Duration timeout) {
+  if (remote == nullptr) return false;
+  Advance();  // what is due again is under way from here on
+  if (!remote->WaitForProgress(sequences, timeout)) return false;
+  Advance();
+  return true;
 }
 
 // For errors: why nothing leaves T0.
@@ -141,7 +147,7 @@ absl::Status KvCache::Impl::Begin(std::span<const StepRows> rows, Stream& on) {
   for (const StepRows& row : rows) {
     needed += Find(row.sequence)->table.SetsFor(row.num_rows);
   }
-  if (remote != nullptr) remote->Poll(sequences, lines);
+  if (remote != nullptr) Advance();
   if (!MakeRoom(needed)) {
     return absl::ResourceExhaustedError(
         absl::StrCat("T0 is full: the step needs ", needed, " line sets of ",
@@ -318,6 +324,10 @@ void KvCache::Discard() { impl_->Discard(); }
 
 const std::vector<SequenceId>& KvCache::failed_sequences() const {
   return impl_->failed;
+}
+
+bool KvCache::WaitForRoom(absl::Duration timeout) {
+  return impl_->WaitForRoom(timeout);
 }
 
 void KvCache::Park(SequenceId id) { impl_->Park(id); }

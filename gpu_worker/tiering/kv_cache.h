@@ -129,8 +129,13 @@ class KvCache {
   // Returns its lines now and its sessions in the background.
   void Close(SequenceId sequence);
 
-  // RESOURCE_EXHAUSTED when T0 overflows: Park another sequence, or end one.
+  // RESOURCE_EXHAUSTED, at once, when T0 overflows: Park another sequence, or
+  // WaitForRoom and try again, or end one.
   absl::Status Begin(std::span<const StepRows> rows, Stream& stream);
+  // Waits, `timeout` at most, until something has happened that may let lines
+  // go: a store or control call has ended, or one that failed is due again.
+  // False at once when nothing of the kind is to come. Not within a step.
+  bool WaitForRoom(absl::Duration timeout);
   // UNAVAILABLE or DATA_LOSS when cold rows did not come: see
   // failed_sequences(); the step must be discarded.
   absl::StatusOr<LayerView> PrepareLayer(int layer);

@@ -37,6 +37,8 @@ struct KvCache::Impl {
   absl::Status CheckRows(std::span<const StepRows> rows);
   absl::Status Begin(std::span<const StepRows> rows, Stream& on);
   bool MakeRoom(int64_t sets);
+  void Advance();
+  bool WaitForRoom(absl::Duration timeout);
   std::string LostNodes() const;
   void DropUnusedReads();
   absl::StatusOr<LayerView> PrepareLayer(int layer);

@@ -335,6 +335,47 @@ bool RemoteTier::Idle() const {
                      [](const auto& link) { return link->pending() == 0; });
 }
 
+// When a store, a reservation or a session that failed is asked for again;
+// those that are due already are under way.
+absl::Time RemoteTier::NextRetry(const Sequence& sequence,
+                                 absl::Time now) const {
+  const RemoteState& remote = sequence.remote;
+  absl::Time next = absl::InfiniteFuture();
+  const auto note = [&](absl::Time retry) {
+    if (retry > now) next = std::min(next, retry);
+  };
+  for (int i = remote.first_unstored; i < sequence.table.num_pages(); ++i) {
+    if (sequence.table.page(i).state != StoreState::kFull) continue;
+    const RemotePage& page = remote.pages[static_cast<size_t>(i)];
+    const int node = page.node >= 0 ? page.node : HealthyNodeOf(sequence, i);
+    if (node < 0 || !link(node).healthy()) continue;
+    const RemoteState::OnNode& on = remote.nodes[static_cast<size_t>(node)];
+    note(page.retry_at);
+    if (page.node < 0) note(remote.reserve_retry_at);
+    if (on.session == nullptr) {
+      note(on.retry_at);
+    } else if (!on.session->Usable(now)) {
+      note(now + kFirstRetry);  // its lease is renewed meanwhile
+    }
+  }
+  return next;
+}
+
+bool RemoteTier::WaitForProgress(const SequenceMap& sequences,
+                                 absl::Duration timeout) {
+  const bool idle = Idle();  // whatever has ended since is an event
+  const absl::Time now = Now();
+  absl::Time retry = absl::InfiniteFuture();
+  for (const auto& [id, sequence] : sequences) {
+    retry = std::min(retry, NextRetry(*sequence, now));
+  }
+  if (idle && retry == absl::InfiniteFuture()) {
+    return WaitForEvents(absl::ZeroDuration());
+  }
+  WaitForEvents(std::min(timeout, retry - now));
+  return true;
+}
+
 int64_t RemoteTier::UnstoredPages(const Sequence& sequence) {
   int64_t count = 0;
   for (int i = 0; i < sequence.table.num_pages(); ++i) {

@@ -49,6 +49,9 @@ class RemoteTier {
 
   // Waits until the background reports something. False after `timeout`.
   bool WaitForEvents(absl::Duration timeout) { return inbox_.Wait(timeout); }
+  // The same, and until something that failed is due again. False at once when
+  // nothing is under way and nothing is to be repeated.
+  bool WaitForProgress(const SequenceMap& sequences, absl::Duration timeout);
   // No command of a link and no store is under way.
   bool Idle() const;
   // Pages that are full and may still be stored.
@@ -67,6 +70,7 @@ class RemoteTier {
   void Store(Sequence& sequence, const T0Lines& lines);
   int WantedPages(const Sequence& sequence) const;
   int HealthyNodeOf(const Sequence& sequence, int32_t page_index) const;
+  absl::Time NextRetry(const Sequence& sequence, absl::Time now) const;
   NodeLink& link(int node) const { return *links_[static_cast<size_t>(node)]; }
 
   const TieringOptions& options_;

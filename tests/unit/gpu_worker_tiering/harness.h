@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "common/base/random.h"
 #include "gpu_worker/tiering/kv_cache.h"
 #include "kernels/attention.h"
@@ -63,7 +64,8 @@ class Harness {
   Harness(KvCache& cache, Stream& stream, const KvGeometry& geometry)
       : cache_(cache), stream_(stream), geometry_(geometry) {}
 
-  // One step over `batch`; attention outputs of all layers go to outputs().
+  // One step over `batch`; attention outputs of all layers go to outputs(). A
+  // full T0 is waited for as long as there is something to wait for.
   // On failure the step is discarded.
   absl::Status Step(std::vector<Batch> batch) {
     std::vector<StepRows> rows;
@@ -71,6 +73,11 @@ class Harness {
     std::vector<int64_t> first;
     for (const Batch& b : batch) first.push_back(cache_.num_tokens(b.sequence));
     absl::Status status = cache_.Begin(rows, stream_);
+    const absl::Time end = absl::Now() + absl::Seconds(20);
+    while (absl::IsResourceExhausted(status) && absl::Now() < end &&
+           cache_.WaitForRoom(end - absl::Now())) {
+      status = cache_.Begin(rows, stream_);
+    }
     if (!status.ok()) return status;
     std::vector<std::vector<float>> outputs;
     for (int layer = 0; layer < geometry_.num_layers; ++layer) {

@@ -188,6 +188,84 @@ TEST_F(KvCacheTest, RefusedStoresAreTriedAgainAndDropsAreDeferred) {
   EXPECT_GT(stats.t1_tokens, 0);  // dropped once they were stored
 }
 
+// T0 of one sequence's share and little more.
+class ScarceKvCacheTest : public KvCacheTest {
+ protected:
+  std::unique_ptr<KvCache> MakeScarce(std::vector<TestNode*> nodes) {
+    TieringOptions options = Options();
+    const int64_t share = 20 + 4 + 32 + (400 - 56) * 3 / 10 + 64 + 32;
+    options.t0_bytes = static_cast<uint64_t>(share / 16 + 5 + 2) * 3 *
+                       geometry_.BlockBytes(16);
+    return Make(options, std::move(nodes));
+  }
+
+  // Runs until T0 is full, without waiting; the status that said so.
+  absl::Status Fill(KvCache& cache, SequenceId id) {
+    Harness harness(cache, *stream_, geometry_);
+    absl::Status status;
+    for (int i = 0; i < 380 && status.ok(); ++i) {
+      const StepRows rows[] = {{id, 1}};
+      status = cache.Begin(rows, *stream_);
+      cache.Discard();
+      if (status.ok()) status = harness.Step(id, 1);
+    }
+    return status;
+  }
+};
+
+TEST_F(ScarceKvCacheTest, AStoreThatIsTriedAgainMakesRoom) {
+  TestNode node(network_, geometry_, "node");
+  auto cache = MakeScarce({&node});
+  const SequenceId id = cache->Open(TestSpec(16, 20, 400)).value();
+  node.RefuseStores(1 << 20);
+  ASSERT_EQ(Fill(*cache, id).code(), absl::StatusCode::kResourceExhausted);
+
+  node.RefuseStores(0);
+
+  const absl::Time end = absl::Now() + kLong;
+  const StepRows rows[] = {{id, 1}};
+  absl::Status status;
+  do {
+    ASSERT_TRUE(cache->WaitForRoom(kLong));
+    status = cache->Begin(rows, *stream_);
+  } while (!status.ok() && absl::Now() < end);
+  EXPECT_TRUE(status.ok()) << status;
+  cache->Discard();
+}
+
+// Stores that hang for their whole timeout cost a step nothing.
+TEST_F(ScarceKvCacheTest, AStepThatFindsT0FullSaysSoAtOnce) {
+  TestNode node(network_, geometry_, "node");
+  auto cache = MakeScarce({&node});
+  const SequenceId id = cache->Open(TestSpec(16, 20, 400)).value();
+  ASSERT_TRUE(cache->Drain(kLong).ok());
+  network_.SetFrozen(node.port(), true);
+  ASSERT_EQ(Fill(*cache, id).code(), absl::StatusCode::kResourceExhausted);
+
+  const absl::Time start = absl::Now();
+  const StepRows rows[] = {{id, 1}};
+  EXPECT_EQ(cache->Begin(rows, *stream_).code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(cache->WaitForRoom(absl::ZeroDuration()));
+  EXPECT_LT(absl::Now() - start, Options().rpc_timeout / 2);
+
+  network_.SetFrozen(node.port(), false);
+  cache = nullptr;
+}
+
+TEST_F(ScarceKvCacheTest, WhereNothingIsToComeNobodyWaits) {
+  auto alone = MakeScarce({});
+  EXPECT_FALSE(alone->WaitForRoom(absl::InfiniteDuration()));
+
+  TestNode node(network_, geometry_, "node");
+  auto cache = MakeScarce({&node});
+  const SequenceId id = cache->Open(TestSpec(16, 20, 400)).value();
+  Harness harness(*cache, *stream_, geometry_);
+  for (int rows : {20, 64, 64}) ASSERT_TRUE(harness.Step(id, rows).ok());
+  ASSERT_TRUE(cache->Drain(kLong).ok());
+  EXPECT_FALSE(cache->WaitForRoom(absl::InfiniteDuration()));
+}
+
 TEST_F(KvCacheTest, AFullNodeOnlyMeansThatMoreStaysInT0) {
   TestNode node(network_, geometry_, "node", 3);
   auto cache = Make(Options(), {&node});
