@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "gpu_worker/engine/engine_loop.h"
+#include "gpu_worker/tiering/node_access.h"
 
 namespace farkv {
 namespace {
@@ -42,7 +43,13 @@ Engine::~Engine() = default;
 void Engine::Stop() { loop_->Stop(); }
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(EngineOptions options) {
-  FARKV_ASSIGN_OR_RETURN(auto loop, Loop::Create(std::move(options)));
+  const NodeAccess access = MakeNodeAccess(options.tiering);
+  return CreateWith(std::move(options), access);
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::CreateWith(
+    EngineOptions options, const NodeAccess& access) {
+  FARKV_ASSIGN_OR_RETURN(auto loop, Loop::Create(std::move(options), access));
   return std::unique_ptr<Engine>(new Engine(std::move(loop)));
 }
 

@@ -46,6 +46,9 @@ class Engine {
  public:
   // Loads the model, connects to the nodes and starts the thread.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(EngineOptions options);
+  // The same with a way of its own to reach the nodes, as KvCache::CreateWith.
+  static absl::StatusOr<std::unique_ptr<Engine>> CreateWith(
+      EngineOptions options, const NodeAccess& access);
   ~Engine();
   // Ends what runs with CANCELLED, closes every session and ends the thread.
   // The engine stays answerable and refuses everything. Idempotent.

@@ -20,7 +20,7 @@ Engine::Loop::Loop(EngineOptions options)
       queue_(options_.max_queue) {}
 
 absl::StatusOr<std::unique_ptr<Engine::Loop>> Engine::Loop::Create(
-    EngineOptions options) {
+    EngineOptions options, const NodeAccess& access) {
   FARKV_RETURN_IF_ERROR(options.Validate());
   std::unique_ptr<Loop> loop(new Loop(std::move(options)));
   const EngineOptions& o = loop->options_;
@@ -35,8 +35,9 @@ absl::StatusOr<std::unique_ptr<Engine::Loop>> Engine::Loop::Create(
                       *loop->device_));
   loop->decoder_ = std::make_unique<Decoder>(std::move(decoder));
   FARKV_ASSIGN_OR_RETURN(
-      loop->cache_, KvCache::Create(o.tiering, config.Geometry(o.kv_dtype),
-                                    config.num_query_heads, *loop->device_));
+      loop->cache_,
+      KvCache::CreateWith(o.tiering, config.Geometry(o.kv_dtype),
+                          config.num_query_heads, *loop->device_, access));
   loop->thread_ = std::thread([raw = loop.get()] { raw->Run(); });
   return loop;
 }
@@ -155,11 +156,7 @@ void Engine::Loop::Fail(RunningSequence& sequence, const absl::Status& why) {
 }
 
 void Engine::Loop::RemoveEnded() {
-  const auto removed = std::erase_if(
-      running_, [](const auto& sequence) { return sequence->ended; });
-  if (removed == 0) return;
-  // Its lines are free: whoever was parked may try again.
-  for (auto& sequence : running_) sequence->parked = false;
+  std::erase_if(running_, [](const auto& sequence) { return sequence->ended; });
 }
 
 }  // namespace farkv

@@ -18,7 +18,8 @@ namespace farkv {
 
 class Engine::Loop {
  public:
-  static absl::StatusOr<std::unique_ptr<Loop>> Create(EngineOptions options);
+  static absl::StatusOr<std::unique_ptr<Loop>> Create(EngineOptions options,
+                                                      const NodeAccess& access);
   ~Loop();
   void Stop();
 
@@ -47,6 +48,7 @@ class Engine::Loop {
   absl::Status TryStep(const Batch& batch);
   bool FailNamed(Batch& batch, const absl::Status& why);
   void RunAlone(const Batch& batch);
+  void Unpark();
   void Park(RunningSequence& sequence);
   void WaitForRoom(RunningSequence& alone, const absl::Status& why);
   void Deliver(const Batch& batch, std::span<const int64_t> rows,

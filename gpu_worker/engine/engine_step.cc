@@ -64,7 +64,29 @@ StepInput BuildInput(const std::vector<RunningSequence*>& batch,
 
 }  // namespace
 
+// Parked sequences run again, the oldest first, when nobody who runs holds more
+// than was promised and what was promised to all of them is free.
+void Engine::Loop::Unpark() {
+  const T0Usage t0 = cache_->t0_usage();
+  auto free = static_cast<int64_t>(t0.capacity_bytes - t0.used_bytes);
+  for (const auto& sequence : running_) {
+    if (sequence->parked) continue;
+    const int64_t left = cache_->ShareBytesLeft(sequence->id);
+    if (left < 0) return;
+    free -= left;
+  }
+  for (auto& sequence : running_) {
+    if (!sequence->parked) continue;
+    const int64_t left = cache_->ShareBytesLeft(sequence->id);
+    if (left < 0) continue;  // its own stores come first
+    if (left > free) return;
+    free -= left;
+    sequence->parked = false;
+  }
+}
+
 void Engine::Loop::StepOnce() {
+  Unpark();
   Batch batch;
   for (auto& sequence : running_) {
     if (!sequence->parked) batch.push_back(sequence.get());

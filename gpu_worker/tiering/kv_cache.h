@@ -156,6 +156,9 @@ class KvCache {
   T0Usage t0_usage() const;
   std::vector<PeerStats> Peers() const;
   int64_t num_tokens(SequenceId sequence) const;
+  // T0 that the sequence was promised and does not hold; negative while it
+  // holds more, because pages that should leave are not stored yet.
+  int64_t ShareBytesLeft(SequenceId sequence) const;
 
   // Waits until no store, control call or close is under way, or `timeout`.
   absl::Status Drain(absl::Duration timeout);

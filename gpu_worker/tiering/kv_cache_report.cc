@@ -77,4 +77,11 @@ int64_t KvCache::num_tokens(SequenceId id) const {
   return sequence == nullptr ? 0 : sequence->table.num_tokens();
 }
 
+int64_t KvCache::ShareBytesLeft(SequenceId id) const {
+  const Sequence* sequence = impl_->Find(id);
+  if (sequence == nullptr) return 0;
+  return (sequence->share_sets - sequence->table.resident_sets()) *
+         static_cast<int64_t>(impl_->lines.set_bytes());
+}
+
 }  // namespace farkv

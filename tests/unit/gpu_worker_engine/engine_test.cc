@@ -1,0 +1,224 @@
+// What the engine does when T0 or a node gives out: who waits, who ends, and
+// that nobody's tokens change. Nodes are those of the tiering tests.
+#include "gpu_worker/engine/engine.h"
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "common/base/random.h"
+#include "gmock/gmock.h"
+#include "gpu_worker/tiering/admission.h"
+#include "gtest/gtest.h"
+#include "tests/unit/gpu_worker_tiering/test_node.h"
+
+namespace farkv {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kLong = absl::Seconds(60);
+constexpr int kGranularity = 16;
+constexpr int64_t kPrompt = 32;
+constexpr KvGeometry kGeometry = {
+    .num_layers = 4, .num_kv_heads = 2, .head_dim = 64, .dtype = DType::kBf16};
+
+struct Output {
+  std::vector<int32_t> tokens;
+  GenerationEnd end;
+};
+
+class EngineTest : public ::testing::Test {
+ protected:
+  EngineTest() {
+    options_.model =
+        std::string(getenv("FARKV_TEST_SOURCE_DIR")) + "/models/reasoner";
+    options_.threads = 1;
+    options_.placement.granularity = kGranularity;
+    options_.placement.interval = 16;
+    options_.placement.recent = 32;
+    options_.placement.hbm_ratio = 0;
+    options_.tiering.granularity = kGranularity;
+    options_.tiering.t0_bytes = uint64_t{64} << 20;
+    // A busy machine may keep a node from answering for a while.
+    options_.tiering.heartbeat = absl::Seconds(5);
+    options_.tiering.rpc_timeout = kLong;
+  }
+
+  int64_t ShareInSets(int64_t new_tokens) const {
+    SequenceSpec spec;
+    spec.prompt_tokens = kPrompt;
+    spec.max_tokens = kPrompt + new_tokens;
+    spec.placement = options_.placement;
+    return farkv::ShareInSets(spec, /*has_nodes=*/true);
+  }
+
+  // T0 of so many sets of lines over the node.
+  void Start(int64_t sets) {
+    options_.tiering.t0_bytes = static_cast<uint64_t>(sets) *
+                                static_cast<uint64_t>(kGeometry.num_layers) *
+                                kGeometry.BlockBytes(kGranularity);
+    options_.tiering.memory_nodes = {"0"};
+    auto engine = Engine::CreateWith(options_, AccessTo(network_, {&node_}));
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    engine_ = *std::move(engine);
+  }
+
+  static GenerationRequest Request(const std::string& id, uint64_t seed,
+                                   int64_t new_tokens) {
+    GenerationRequest request;
+    request.request_id = id;
+    for (uint64_t i = 0; i < kPrompt; ++i) {
+      request.prompt.push_back(
+          static_cast<int32_t>(CounterDraw(seed, {i}) % 60));
+    }
+    request.max_new_tokens = new_tokens;
+    request.ignore_eos = true;
+    return request;
+  }
+
+  std::shared_ptr<GenerationStream> Submit(const std::string& id, uint64_t seed,
+                                           int64_t new_tokens) {
+    return engine_->Submit(Request(id, seed, new_tokens)).value();
+  }
+
+  static Output Collect(GenerationStream& stream) {
+    Output run;
+    for (;;) {
+      GenerationEvent event = stream.WaitAndTake();
+      run.tokens.insert(run.tokens.end(), event.tokens.begin(),
+                        event.tokens.end());
+      if (!event.end.has_value()) continue;
+      run.end = *std::move(event.end);
+      return run;
+    }
+  }
+
+  // The tokens of a request in an engine of its own, without nodes.
+  std::vector<int32_t> TokensAlone(uint64_t seed, int64_t new_tokens) const {
+    EngineOptions options = options_;
+    options.tiering.memory_nodes.clear();
+    options.tiering.t0_bytes = uint64_t{256} << 20;
+    const auto engine = Engine::Create(std::move(options)).value();
+    const auto stream =
+        engine->Submit(Request("alone", seed, new_tokens)).value();
+    return Collect(*stream).tokens;
+  }
+
+  // Asks until `reached` holds for the sequence of a request.
+  template <typename Predicate>
+  bool WaitFor(const std::string& id, Predicate reached) const {
+    const absl::Time end = absl::Now() + kLong;
+    while (absl::Now() < end) {
+      for (const SequenceInfo& info : engine_->Sequences()) {
+        if (info.request_id == id && reached(info)) return true;
+      }
+    }
+    return false;
+  }
+
+  LoopbackNetwork network_{LoopbackNetwork::Drive::kThread};
+  TestNode node_{network_, kGeometry, "node"};
+  EngineOptions options_;
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(EngineTest, AParkedSequenceRunsAgainWhileTheOldestGoesOn) {
+  Start(ShareInSets(4000) + ShareInSets(300) + 2);
+  node_.RefuseStores(1 << 20);
+  const auto oldest = Submit("oldest", 1, 4000);
+  const auto youngest = Submit("youngest", 2, 300);
+  ASSERT_TRUE(WaitFor("youngest", [](const SequenceInfo& info) {
+    return info.state == "parked";
+  }));
+
+  node_.RefuseStores(0);
+
+  const Output run = Collect(*youngest);
+  EXPECT_EQ(run.end.reason, FinishReason::kLength) << run.end.error;
+  EXPECT_EQ(run.tokens, TokensAlone(2, 300));
+  EXPECT_TRUE(WaitFor("oldest", [](const SequenceInfo& info) {
+    return info.state == "decode";
+  }));
+  engine_->Abort("oldest");
+  EXPECT_EQ(Collect(*oldest).end.reason, FinishReason::kCancelled);
+}
+
+TEST_F(EngineTest, ARequestThatNobodyCanMakeRoomForEndsAndSaysWhy) {
+  options_.tiering.rpc_timeout = absl::Seconds(1);
+  Start(ShareInSets(1000) + 2);
+  node_.RefuseStores(1 << 20);
+
+  const Output run = Collect(*Submit("alone", 1, 1000));
+
+  EXPECT_EQ(run.end.reason, FinishReason::kError);
+  EXPECT_EQ(run.end.error.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(run.end.error.message()), HasSubstr("T0 is full"));
+  EXPECT_GT(run.tokens.size(), 100u);
+}
+
+TEST_F(EngineTest, ACancelIsServedWhileAStepWaitsForRoom) {
+  const int64_t sets = ShareInSets(1000) + 2;
+  Start(sets);
+  node_.RefuseStores(1 << 20);
+  const auto stream = Submit("alone", 1, 1000);
+  // Every line is in use; the token chosen last needs the next one.
+  ASSERT_TRUE(WaitFor("alone", [sets](const SequenceInfo& info) {
+    return kPrompt + info.generated_tokens - 1 == sets * kGranularity;
+  }));
+
+  EXPECT_TRUE(engine_->Abort("alone"));
+
+  EXPECT_TRUE(engine_->WaitIdle(kLong / 2));
+  EXPECT_EQ(Collect(*stream).end.reason, FinishReason::kCancelled);
+}
+
+TEST_F(EngineTest, ALostNodeEndsOnlyThoseWhoseRowsAreColdOnIt) {
+  options_.tiering.heartbeat = absl::Milliseconds(250);
+  options_.tiering.fetch_timeout = absl::Milliseconds(500);
+  Start(1024);
+  const auto cold = Submit("cold", 1, 4000);
+  ASSERT_TRUE(WaitFor("cold", [](const SequenceInfo& info) {
+    return info.tiers.t1_tokens > 0;
+  }));
+
+  network_.SetFrozen(node_.port(), true);
+  const auto warm = Submit("warm", 2, 20);
+
+  const Output run = Collect(*warm);
+  EXPECT_EQ(run.end.reason, FinishReason::kLength) << run.end.error;
+  EXPECT_EQ(run.tokens, TokensAlone(2, 20));
+  const Output failed = Collect(*cold);
+  EXPECT_EQ(failed.end.reason, FinishReason::kError);
+  EXPECT_EQ(failed.end.error.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(failed.end.error.message()), HasSubstr("cold"));
+  network_.SetFrozen(node_.port(), false);
+}
+
+// More requests than may run or fit, a queue that fills up, and stores that
+// fail now and then.
+TEST_F(EngineTest, CrowdsOverAScarceT0ChangeNobodysTokens) {
+  constexpr int kRequests = 8;
+  constexpr int64_t kTokens = 200;
+  options_.max_sequences = 4;
+  options_.max_queue = kRequests;
+  Start(3 * ShareInSets(kTokens));
+  node_.RefuseStores(20);
+  std::vector<std::shared_ptr<GenerationStream>> streams;
+  for (int i = 0; i < kRequests; ++i) {
+    streams.push_back(
+        Submit(std::to_string(i), static_cast<uint64_t>(i) + 10, kTokens));
+  }
+
+  for (int i = 0; i < kRequests; ++i) {
+    const Output run = Collect(*streams[static_cast<size_t>(i)]);
+    EXPECT_EQ(run.end.reason, FinishReason::kLength) << run.end.error;
+    EXPECT_GT(run.end.tiers.cold_rows_fetched, 0);
+    EXPECT_EQ(run.tokens, TokensAlone(static_cast<uint64_t>(i) + 10, kTokens));
+  }
+}
+
+}  // namespace
+}  // namespace farkv
