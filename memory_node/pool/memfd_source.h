@@ -12,7 +12,7 @@ namespace farkv {
 struct MemfdSourceOptions {
   bool huge_pages = true;
   int numa_node = -1;  // -1: not bound
-  // Told after each slab, on the thread that needed it; may be empty.
+  // Told after each slab, on the thread that made it; may be empty.
   std::function<void(size_t bytes, bool huge_pages)> on_slab;
 };
 

@@ -35,7 +35,7 @@ class PagePoolModel {
       : random_(seed), pool_(Options(), AllocateHeapSlab, clock_) {}
 
   void Step() {
-    switch (random_.Below(8)) {
+    switch (random_.Below(9)) {
       case 0:
       case 1:
         return Allocate();
@@ -49,6 +49,9 @@ class PagePoolModel {
         return Unpin();
       case 6:
         return UseStaleHandle();
+      case 7:
+        ASSERT_TRUE(pool_.MakeAhead().ok());
+        return;
       default:
         clock_.Advance(absl::Seconds(random_.Below(4)));
         DropFinishedQuarantines();
