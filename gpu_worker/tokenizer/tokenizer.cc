@@ -240,6 +240,10 @@ std::string Tokenizer::DecodeText(std::span<const int32_t> tokens) const {
   return text;
 }
 
+std::string Tokenizer::Spelling(int32_t token) const {
+  return parts_->vocabulary.spelling(token);
+}
+
 bool Tokenizer::special(int32_t token) const {
   return parts_->vocabulary.special(token);
 }

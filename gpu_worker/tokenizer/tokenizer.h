@@ -59,6 +59,8 @@ class Tokenizer {
   // the space that SentencePiece puts first.
   std::string DecodeText(std::span<const int32_t> tokens) const;
   bool special(int32_t token) const;
+  // How a token is written in a text, special ones too; empty for none.
+  std::string Spelling(int32_t token) const;
 
   // Bytes of the longest text of a token.
   size_t longest_piece() const;

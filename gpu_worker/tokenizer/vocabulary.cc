@@ -138,11 +138,13 @@ absl::Status Vocabulary::AddAddedTokens(const TokenizerSpec& spec) {
   return absl::OkStatus();
 }
 
-const std::string& Vocabulary::text(int32_t id) const {
+const std::string& Vocabulary::spelling(int32_t id) const {
   static const std::string none;
-  return id < 0 || id >= size() || special_[static_cast<size_t>(id)]
-             ? none
-             : texts_[static_cast<size_t>(id)];
+  return id < 0 || id >= size() ? none : texts_[static_cast<size_t>(id)];
+}
+
+const std::string& Vocabulary::text(int32_t id) const {
+  return spelling(special(id) ? -1 : id);
 }
 
 bool Vocabulary::special(int32_t id) const {

@@ -29,6 +29,8 @@ class Vocabulary {
   // special ones and ids that are none.
   const std::string& text(int32_t id) const;
   bool special(int32_t id) const;
+  // The text also of special ones.
+  const std::string& spelling(int32_t id) const;
   int32_t size() const { return static_cast<int32_t>(texts_.size()); }
   // Bytes of the longest text of a token, at least 1.
   size_t longest() const { return longest_; }
