@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "common/base/session_handle.h"
 #include "common/page/page_format.h"
 #include "common/telemetry/log.h"
 
@@ -66,7 +67,7 @@ class CorruptingTransport final : public Transport {
       spdlog::warn(
           "FAULT: one bit of session {}, layer {}, page {}, head {}, slot {} "
           "was flipped (--corrupt-one-row)",
-          page.identity.session.ToHex(), page.identity.layer,
+          SessionHandle(page.identity.session), page.identity.layer,
           page.identity.page_index, head, slot);
       return true;
     }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/endian.h"
 #include "common/base/ids.h"
+#include "common/base/session_handle.h"
 #include "common/layout/kv_geometry.h"
 
 namespace farkv::header {
@@ -44,7 +45,7 @@ inline constexpr size_t RowCrcOffset(size_t num_kv_heads, size_t head,
 inline std::string Describe(const std::byte* page) {
   SessionId session;
   std::memcpy(session.bytes.data(), page + kSession, session.bytes.size());
-  return absl::StrCat("session ", session.ToHex(), ", layer ",
+  return absl::StrCat("session ", SessionHandle(session), ", layer ",
                       LoadLe<int32_t>(page + kLayer), ", page ",
                       LoadLe<int32_t>(page + kPageIndex));
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/crc32c.h"
 #include "common/base/endian.h"
+#include "common/base/session_handle.h"
 #include "common/base/status_macros.h"
 #include "common/page/header_fields.h"
 
@@ -45,6 +46,14 @@ absl::Status CheckField(const char* field, T found, T expected) {
       "page header: ", field, " is ", found, ", expected ", expected));
 }
 
+// Whole ids stay out of errors.
+absl::Status CheckSession(const SessionId& found, const SessionId& expected) {
+  if (found == expected) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("page header: session is ", SessionHandle(found),
+                   "..., expected ", SessionHandle(expected), "..."));
+}
+
 absl::Status CheckIntact(const std::byte* page, const KvGeometry& geometry) {
   const uint32_t magic = LoadLe<uint32_t>(page);
   if (magic != kPageMagic) {
@@ -70,8 +79,7 @@ absl::Status CheckIdentity(const std::byte* page,
   SessionId session;
   std::memcpy(session.bytes.data(), page + header::kSession,
               session.bytes.size());
-  FARKV_RETURN_IF_ERROR(
-      CheckField("session", session.ToHex(), expected.session.ToHex()));
+  FARKV_RETURN_IF_ERROR(CheckSession(session, expected.session));
   FARKV_RETURN_IF_ERROR(CheckField(
       "layer", LoadLe<int32_t>(page + header::kLayer), expected.layer));
   FARKV_RETURN_IF_ERROR(CheckField("page index",

@@ -100,11 +100,11 @@ std::vector<PeerStats> Engine::Peers() const {
 }
 
 absl::StatusOr<std::vector<PageTierMap>> Engine::TierMap(
-    const std::string& sequence) const {
+    const std::string& request_id) const {
   absl::StatusOr<std::vector<PageTierMap>> map =
       absl::InternalError("not asked");
   FARKV_RETURN_IF_ERROR(loop_->queue().Ask(
-      [&] { map = loop_->TierMap(sequence); }, kAnswerTimeout));
+      [&] { map = loop_->TierMap(request_id); }, kAnswerTimeout));
   return map;
 }
 
@@ -147,15 +147,14 @@ std::vector<SequenceInfo> Engine::Loop::Sequences() const {
 }
 
 absl::StatusOr<std::vector<PageTierMap>> Engine::Loop::TierMap(
-    const std::string& name) const {
+    const std::string& request_id) const {
   for (const auto& sequence : running_) {
-    if (sequence->request().request_id == name ||
-        sequence->session().ToHex() == name) {
+    if (sequence->request().request_id == request_id) {
       return cache_->TierMap(sequence->id);
     }
   }
-  return absl::NotFoundError(absl::StrCat(
-      "no running sequence has request id or session id \"", name, "\""));
+  return absl::NotFoundError(
+      absl::StrCat("no running sequence has request id \"", request_id, "\""));
 }
 
 }  // namespace farkv

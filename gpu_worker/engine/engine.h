@@ -71,7 +71,7 @@ class Engine {
   std::vector<PeerStats> Peers() const;
   // NOT_FOUND naming `sequence`, a request id or a session id in hex.
   absl::StatusOr<std::vector<PageTierMap>> TierMap(
-      const std::string& sequence) const;
+      const std::string& request_id) const;
 
   const Model& model() const;
   const EngineOptions& options() const;

@@ -32,7 +32,7 @@ class Engine::Loop {
   std::vector<SequenceInfo> Sequences() const;
   std::vector<PeerStats> Peers() const { return cache_->Peers(); }
   absl::StatusOr<std::vector<PageTierMap>> TierMap(
-      const std::string& sequence) const;
+      const std::string& request_id) const;
 
  private:
   using Batch = std::vector<RunningSequence*>;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <span>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/session_handle.h"
 #include "common/page/page_format.h"
 #include "common/process/version.h"
 #include "common/rpc/duration_codec.h"
@@ -28,9 +30,16 @@ grpc::ServerUnaryReactor* NotOfWorkers(grpc::CallbackServerContext* context,
                            "a worker has no ", what, "; ask a memory node")));
 }
 
+// A waiting request has none yet.
+bool HasSession(const SequenceInfo& info) {
+  return info.session != SessionId();
+}
+
 void Fill(const SequenceInfo& info, Sequence& proto) {
   proto.set_request_id(info.request_id);
-  proto.set_session_id(info.session.ToBytes());
+  if (HasSession(info)) {
+    proto.set_session_id(SessionHandleBytes(info.session));
+  }
   proto.set_state(info.state);
   proto.set_prompt_tokens(info.prompt_tokens);
   proto.set_generated_tokens(info.generated_tokens);
@@ -44,6 +53,30 @@ void Fill(const SequenceInfo& info, Sequence& proto) {
                            info.tiers.cold_rows_pushed_down);
   *proto.mutable_age() = ToProto(info.age);
   proto.set_cold_mode(info.tiers.cold_mode);
+}
+
+// The one whose request id is `name`, else whose session `name` shows.
+absl::StatusOr<SequenceInfo> FindSequence(
+    const std::vector<SequenceInfo>& sequences, const std::string& name) {
+  const auto pattern = SessionPattern::FromHex(name);
+  const SequenceInfo* found = nullptr;
+  for (const SequenceInfo& info : sequences) {
+    if (info.request_id == name) return info;
+    if (!pattern.ok() || !HasSession(info) || !pattern->Matches(info.session)) {
+      continue;
+    }
+    if (found != nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("sessions of the requests \"", found->request_id,
+                       "\" and \"", info.request_id, "\" are both shown as ",
+                       SessionHandle(info.session), "; give a request id"));
+    }
+    found = &info;
+  }
+  if (found != nullptr) return *found;
+  return absl::NotFoundError(absl::StrCat("no sequence has request id \"",
+                                          absl::Utf8SafeCHexEscape(name),
+                                          "\" or a session shown so"));
 }
 
 // The part of a tier map that fits one answer.
@@ -124,14 +157,11 @@ grpc::ServerUnaryReactor* WorkerAdminService::ListSequences(
 grpc::ServerUnaryReactor* WorkerAdminService::GetTierMap(
     grpc::CallbackServerContext* context, const GetTierMapRequest* request,
     GetTierMapResponse* response) {
-  const auto map = engine_.TierMap(request->sequence());
+  const auto info = FindSequence(engine_.Sequences(), request->sequence());
+  if (!info.ok()) return Done(context, info.status());
+  const auto map = engine_.TierMap(info->request_id);
   if (!map.ok()) return Done(context, map.status());
-  for (const SequenceInfo& info : engine_.Sequences()) {
-    if (info.request_id == request->sequence() ||
-        info.session.ToHex() == request->sequence()) {
-      Fill(info, *response->mutable_sequence());
-    }
-  }
+  Fill(*info, *response->mutable_sequence());
   response->set_total_pages(static_cast<int32_t>(map->size()));
   for (const PageTierMap& page : PagesAskedFor(*map, *request)) {
     auto* proto = response->add_pages();

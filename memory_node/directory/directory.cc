@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/session_handle.h"
 #include "common/base/status_macros.h"
 #include "common/page/bodies.h"
 #include "common/page/page_format.h"
@@ -65,13 +66,14 @@ absl::Status Directory::CheckEpoch(Epoch epoch) const {
 
 absl::Status Directory::Unknown(const SessionId& id) const {
   if (std::find(expired_.begin(), expired_.end(), id) != expired_.end()) {
-    return WithReason(absl::FailedPreconditionError(absl::StrCat(
-                          "the lease of session ", id.ToHex(), " ran out")),
-                      ErrorReason::kLeaseExpired);
+    return WithReason(
+        absl::FailedPreconditionError(absl::StrCat(
+            "the lease of session ", SessionHandle(id), " ran out")),
+        ErrorReason::kLeaseExpired);
   }
-  return WithReason(
-      absl::NotFoundError(absl::StrCat("no session ", id.ToHex(), " here")),
-      ErrorReason::kNotFound);
+  return WithReason(absl::NotFoundError(absl::StrCat(
+                        "no session ", SessionHandle(id), " here")),
+                    ErrorReason::kNotFound);
 }
 
 absl::Duration Directory::SetLease(Session& session, absl::Duration lease) {
@@ -113,13 +115,13 @@ absl::StatusOr<SessionGrant> Directory::Open(const OpenSessionCall& call) {
   if (Session* session = Find(call.session); session != nullptr) {
     if (session->tenant != call.tenant) {
       return absl::PermissionDeniedError(absl::StrCat(
-          "session ", call.session.ToHex(), " is another tenant's"));
+          "session ", SessionHandle(call.session), " is another tenant's"));
     }
     if (session->geometry != call.geometry) {
       return WithReason(absl::FailedPreconditionError(absl::StrCat(
-                            "session ", call.session.ToHex(), " is open with ",
-                            session->geometry.ToString(), ", not ",
-                            call.geometry.ToString())),
+                            "session ", SessionHandle(call.session),
+                            " is open with ", session->geometry.ToString(),
+                            ", not ", call.geometry.ToString())),
                         ErrorReason::kGeometryMismatch);
     }
     session->worker_id = call.worker_id;

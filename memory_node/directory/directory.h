@@ -32,6 +32,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/session_handle.h"
 #include "common/rpc/memory_types.h"
 #include "memory_node/directory/data_access.h"
 #include "memory_node/directory/session.h"
@@ -124,7 +125,11 @@ class Directory {
     bool draining = false;
   };
   Summary summary() const;
-  // At most `count` sessions with ids above `after`, ascending.
+  // The one session that `pattern` names. NOT_FOUND or FAILED_PRECONDITION
+  // when there is none; FAILED_PRECONDITION when a handle fits several.
+  absl::StatusOr<SessionId> Resolve(const SessionPattern& pattern) const;
+  // `count` sessions with ids above `after`, ascending, as far as there are,
+  // and those that share the last one's handle.
   std::vector<SessionReport> List(const SessionId& after, size_t count) const;
   absl::StatusOr<SessionReport> Describe(const SessionId& session) const;
   // Pages of a session, ascending by page index, then layer.

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/session_handle.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error_reason.h"
 #include "memory_node/directory/directory.h"
@@ -71,7 +72,7 @@ absl::StatusOr<std::string> Directory::CheckToken(
   const Session* found = Find(session);
   if (found == nullptr || found->token != token || Expired(*found)) {
     return absl::PermissionDeniedError(
-        absl::StrCat("not the token of session ", session.ToHex()));
+        absl::StrCat("not the token of session ", SessionHandle(session)));
   }
   return found->tenant;
 }
@@ -83,13 +84,13 @@ absl::StatusOr<Session*> Directory::FindForData(
   if (session == nullptr) return Unknown(caller.session);
   if (session->tenant != caller.tenant) {
     return absl::PermissionDeniedError(absl::StrCat(
-        "session ", caller.session.ToHex(), " is another tenant's"));
+        "session ", SessionHandle(caller.session), " is another tenant's"));
   }
   if (Expired(*session)) {
-    return WithReason(
-        absl::FailedPreconditionError(absl::StrCat(
-            "the lease of session ", caller.session.ToHex(), " ran out")),
-        ErrorReason::kLeaseExpired);
+    return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                          "the lease of session ",
+                          SessionHandle(caller.session), " ran out")),
+                      ErrorReason::kLeaseExpired);
   }
   return session;
 }

@@ -3,6 +3,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/session_handle.h"
 #include "common/base/status_macros.h"
 #include "common/page/bodies.h"
 #include "common/page/page_format.h"
@@ -77,8 +78,8 @@ absl::Status Directory::WaitForPlan(const SessionId& session) {
   if (mutex_.AwaitWithTimeout(absl::Condition(&idle), kPlanWait)) {
     return absl::OkStatus();
   }
-  return absl::AbortedError(
-      absl::StrCat("another plan of session ", session.ToHex(), " is running"));
+  return absl::AbortedError(absl::StrCat(
+      "another plan of session ", SessionHandle(session), " is running"));
 }
 
 absl::StatusOr<Directory::PlanWork> Directory::BeginPlan(

@@ -61,13 +61,39 @@ DirectoryStats Directory::stats() const {
   return stats;
 }
 
+absl::StatusOr<SessionId> Directory::Resolve(
+    const SessionPattern& pattern) const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<SessionId> found;
+  for (auto it = sessions_.lower_bound(pattern.First());
+       it != sessions_.end() && pattern.Matches(it->first); ++it) {
+    found.push_back(it->first);
+  }
+  if (found.size() > 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(found.size(), " sessions are shown as ",
+                     SessionHandle(found.front()), "; give the whole id"));
+  }
+  if (found.size() == 1) return found.front();
+  for (const SessionId& expired : expired_) {
+    if (pattern.Matches(expired)) return Unknown(expired);
+  }
+  return Unknown(pattern.First());
+}
+
 std::vector<SessionReport> Directory::List(const SessionId& after,
                                            size_t count) const {
   absl::MutexLock lock(&mutex_);
   std::vector<SessionReport> reports;
   const absl::Time now = clock_.Now();
+  const auto shares_handle = [&reports](const SessionId& id) {
+    return !reports.empty() &&
+           SessionHandle(id) == SessionHandle(reports.back().id);
+  };
   for (auto it = sessions_.upper_bound(after);
-       it != sessions_.end() && reports.size() < count; ++it) {
+       it != sessions_.end() &&
+       (reports.size() < count || shares_handle(it->first));
+       ++it) {
     reports.push_back(ReportOf(*it->second, now));
   }
   return reports;

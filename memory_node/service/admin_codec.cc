@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "common/base/session_handle.h"
 #include "common/layout/kv_geometry.h"
 #include "common/rpc/duration_codec.h"
 #include "common/rpc/memory_codec.h"
@@ -26,7 +27,7 @@ void Merge(const PageReport& page, GetTierMapResponse::PageTiers& tiers) {
 
 admin::v1::Session ToProto(const SessionReport& report) {
   admin::v1::Session proto;
-  proto.set_session_id(report.id.ToBytes());
+  proto.set_session_id(SessionHandleBytes(report.id));
   proto.set_tenant(report.tenant);
   proto.set_worker_id(report.worker_id);
   *proto.mutable_geometry() = ToProto(report.geometry);
@@ -62,7 +63,7 @@ GetTierMapResponse TierMapToProto(const SessionReport& session,
                                   const std::vector<PageReport>& pages,
                                   const std::string& node_id) {
   GetTierMapResponse proto;
-  proto.mutable_sequence()->set_session_id(session.id.ToBytes());
+  proto.mutable_sequence()->set_session_id(SessionHandleBytes(session.id));
   *proto.mutable_sequence()->mutable_age() = ToProto(session.age);
   GetTierMapResponse::PageTiers* tiers = nullptr;
   for (const PageReport& page : pages) {

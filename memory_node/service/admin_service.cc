@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/session_handle.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/duration_codec.h"
 #include "common/rpc/memory_codec.h"
@@ -77,9 +78,12 @@ grpc::ServerUnaryReactor* AdminService::ListSessions(
   }
   SessionId after;  // all zero: no session's id
   if (!request->page_token().empty()) {
-    absl::StatusOr<SessionId> token = SessionId::FromHex(request->page_token());
-    if (!token.ok()) return Answer(context, token.status());
-    after = *token;
+    const auto token = SessionPattern::FromHex(request->page_token());
+    if (!token.ok()) {
+      return Answer(context, absl::InvalidArgumentError(absl::StrCat(
+                                 "page_token: ", token.status().message())));
+    }
+    after = token->Last();
   }
   const auto count = static_cast<size_t>(size == 0 ? kDefaultPageSize : size);
   const std::vector<SessionReport> sessions =
@@ -87,8 +91,8 @@ grpc::ServerUnaryReactor* AdminService::ListSessions(
   for (const SessionReport& session : sessions) {
     *response->add_sessions() = ToProto(session);
   }
-  if (sessions.size() == count) {
-    response->set_next_page_token(sessions.back().id.ToHex());
+  if (sessions.size() >= count) {
+    response->set_next_page_token(SessionHandle(sessions.back().id));
   }
   return Answer(context, absl::OkStatus());
 }
@@ -104,8 +108,10 @@ grpc::ServerUnaryReactor* AdminService::GetTierMap(
     const admin::v1::GetTierMapRequest* request,
     admin::v1::GetTierMapResponse* response) {
   const auto describe = [&]() -> absl::Status {
+    FARKV_ASSIGN_OR_RETURN(const SessionPattern pattern,
+                           SessionPattern::FromHex(request->sequence()));
     FARKV_ASSIGN_OR_RETURN(const SessionId id,
-                           SessionId::FromHex(request->sequence()));
+                           parts_.directory->Resolve(pattern));
     FARKV_ASSIGN_OR_RETURN(const SessionReport session,
                            parts_.directory->Describe(id));
     FARKV_ASSIGN_OR_RETURN(const std::vector<PageReport> pages,
@@ -167,8 +173,10 @@ grpc::ServerUnaryReactor* AdminService::Verify(
     const auto verify = [&]() -> absl::Status {
       std::optional<SessionId> session;
       if (!request->session_id().empty()) {
-        FARKV_ASSIGN_OR_RETURN(session,
-                               SessionId::FromBytes(request->session_id()));
+        FARKV_ASSIGN_OR_RETURN(
+            const SessionPattern pattern,
+            SessionPattern::FromBytes(request->session_id()));
+        FARKV_ASSIGN_OR_RETURN(session, parts_.directory->Resolve(pattern));
       }
       FARKV_ASSIGN_OR_RETURN(const ScrubResult result,
                              parts_.scrubber->Run(session, [context] {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/async/thread_executor.h"
+#include "common/base/session_handle.h"
 #include "common/mapping/map_client.h"
 #include "common/page/bodies.h"
 #include "common/page/page_format.h"
@@ -242,7 +243,7 @@ TEST_P(MemoryNodeTest, OperatorsSeeProcessPoolSessionsPeersAndTierMap) {
   EXPECT_EQ(peers.peers(0).transport(),
             GetParam() == Wire::kUcx ? "tcp" : "loopback");
   admin::v1::GetTierMapRequest of_session;
-  of_session.set_sequence(session_.ToHex());
+  of_session.set_sequence(SessionHandle(session_));
   const auto tiers =
       ask(&Stub::GetTierMap, of_session, admin::v1::GetTierMapResponse());
   EXPECT_EQ(tiers.pages(0).tiers(), std::string(64, '1'));

@@ -293,5 +293,38 @@ TEST_F(DirectoryTest, SessionsAreListedInPages) {
   EXPECT_EQ(rest[0].lease_remaining, absl::Seconds(5));
 }
 
+TEST_F(DirectoryTest, APageOfTheListDoesNotEndWithinAHandle) {
+  OpenSessionCall twin = OpenCall(1);
+  twin.session.bytes[15] = 9;
+  ASSERT_TRUE(directory_.Open(twin).ok());
+  for (int number : {1, 2}) Open(static_cast<uint8_t>(number));
+
+  const auto first = directory_.List(SessionId(), 1);
+
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(first[0].id, TestSession(1));
+  EXPECT_EQ(first[1].id, twin.session);
+}
+
+TEST_F(DirectoryTest, AHandleNamesItsSessionUntilItFitsTwo) {
+  Open(1);
+  Open(2);
+  const auto handle = SessionPattern::FromHex("01010101").value();
+  EXPECT_EQ(directory_.Resolve(handle).value(), TestSession(1));
+  OpenSessionCall twin = OpenCall(1);
+  twin.session.bytes[15] = 9;
+  ASSERT_TRUE(directory_.Open(twin).ok());
+
+  const absl::Status both = directory_.Resolve(handle).status();
+  const auto whole = SessionPattern::FromBytes(twin.session.ToBytes()).value();
+
+  EXPECT_EQ(both.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(both.message()), ::testing::HasSubstr("01010101"));
+  EXPECT_EQ(directory_.Resolve(whole).value(), twin.session);
+  const auto nobody = SessionPattern::FromHex("07070707").value();
+  EXPECT_EQ(directory_.Resolve(nobody).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
 }  // namespace
 }  // namespace farkv
