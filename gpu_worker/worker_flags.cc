@@ -25,6 +25,8 @@ void RegisterProcess(Flags& flags, WorkerFlags& f) {
   flags.AddText("port-file", &f.port_file,
                 "JSON file with the bound ports, written when ready");
   flags.AddDuration("drain-grace", &f.drain_grace,
+                    {absl::Milliseconds(1), absl::Hours(24),
+                     "after SIGTERM the process is expected to end"},
                     "How long running requests may go on after SIGTERM");
   flags.AddText("tls-ca", &f.tls.ca_file, "PEM of whom to trust");
   flags.AddText("tls-cert", &f.tls.cert_file, "PEM of the own certificate");
@@ -35,13 +37,25 @@ void RegisterProcess(Flags& flags, WorkerFlags& f) {
 }
 
 void RegisterNodes(Flags& flags, TieringOptions& t) {
-  flags.AddTexts("memory-nodes", &t.memory_nodes,
-                 "host:port of each memory node; empty: all rows stay in T0");
-  flags.AddText("map-dir", &t.map_dir, "Directory of the nodes' map sockets");
+  flags.AddPeers("memory-nodes", &t.memory_nodes,
+                 "host:port (--listen) of each memory node, comma-separated; "
+                 "empty: all rows stay in T0");
+  flags.AddText("map-dir", &t.map_dir,
+                "Directory of the nodes' map sockets, the same as theirs; "
+                "empty: nothing is mapped");
   flags.AddBytes("t0-bytes", &t.t0_bytes, "Size of T0");
-  flags.AddDuration("lease", &t.lease, "Wanted lease of sessions on nodes");
-  flags.AddDuration("heartbeat", &t.heartbeat, "Between two pings of a node");
-  flags.AddText("tenant", &t.tenant, "Whose sequences these are");
+  flags.AddDuration("lease", &t.lease,
+                    {absl::Seconds(1), absl::Hours(24),
+                     "the worker needs time to renew, and pages of a dead "
+                     "worker stay taken for that long"},
+                    "Wanted lease of sessions on nodes");
+  flags.AddDuration("heartbeat", &t.heartbeat,
+                    {absl::Milliseconds(1), absl::Hours(12),
+                     "a node is lost after four silent heartbeats, and a "
+                     "lease lasts two at least"},
+                    "Between two pings of a node");
+  flags.AddName("tenant", &t.tenant,
+                "Whose sequences these are: letters, digits, '.', '_', '-'");
   flags.AddSwitch("spread", &t.spread,
                   "Use all nodes from the first stripe on");
 }
@@ -116,6 +130,10 @@ absl::Status WorkerFlags::Finish() {
   if (!protect_prompt_) return Later("protect-prompt", "false");
   if (replicas_ != 1) return Later("replicas", absl::StrCat(replicas_));
   if (cold_ == "pushdown") return Later("cold", cold_);
+  if (granularity_ != 64 && granularity_ != 16 && granularity_ != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--granularity is ", granularity_, ", must be 64, 16 or 1"));
+  }
   engine.kv_dtype = kv_dtype_ == "f32" ? DType::kF32 : DType::kBf16;
   engine.max_sequences = static_cast<int>(max_sequences_);
   engine.max_queue = static_cast<int>(max_queue_);

@@ -18,6 +18,9 @@ struct Address {
 // the text when host or port is missing or the port is not in 0..65535.
 absl::StatusOr<Address> ParseAddress(const std::string& text);
 
+// An address to connect to: the same, and port 0 is refused too.
+absl::StatusOr<Address> ParsePeerAddress(const std::string& text);
+
 // With brackets where the host contains a colon.
 std::string FormatAddress(const Address& address);
 

@@ -8,14 +8,9 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
-#include "common/base/parse.h"
-#include "common/base/status_macros.h"
-#include "common/process/address.h"
+#include "common/base/text_checks.h"
 
 namespace farkv {
 namespace {
@@ -27,15 +22,6 @@ struct Flag {
   std::string text;  // as given, when `option` has a result
   CLI::Option* option = nullptr;
 };
-
-std::string FormatRatio(int32_t per_ten_thousand) {
-  std::string digits =
-      absl::StrCat(per_ten_thousand / 10000, ".",
-                   absl::Dec(per_ten_thousand % 10000, absl::kZeroPad4));
-  while (digits.back() == '0') digits.pop_back();
-  if (digits.back() == '.') digits.pop_back();
-  return digits;
-}
 
 // CLI11 would take the next argument as the value of "--name=".
 void AddArgument(const std::string& argument, std::vector<std::string>& all) {
@@ -91,8 +77,12 @@ Flags::Flags(const ProgramDescription& program)
   app.allow_config_extras(CLI::config_extras_mode::error);
   app.set_config("--config", "", "Configuration file (TOML)")->take_last();
   app.footer(
-      "Every flag has an environment twin: --t1-bytes is FARKV_T1_BYTES.\n"
-      "Precedence: flag, environment, configuration file, default.");
+      "Every flag has an environment twin: --log-level is FARKV_LOG_LEVEL.\n"
+      "Precedence: flag, environment, configuration file, default.\n"
+      "Sizes carry a unit (64GiB), durations too (500ms, 10s); shares lie in "
+      "[0, 1].\n"
+      "Exit codes: 0 stopped by a signal, 1 error, 2 bad flag, variable or "
+      "file.");
 }
 
 Flags::~Flags() = default;
@@ -108,49 +98,6 @@ void Flags::Add(const std::string& name,
   flag.option->take_last()->default_str(flag.print())->type_name("");
 }
 
-void Flags::AddText(const std::string& name, std::string* value,
-                    const std::string& help) {
-  Add(
-      name,
-      [value](const std::string& text) {
-        *value = text;
-        return absl::OkStatus();
-      },
-      [value] { return *value; }, help);
-}
-
-void Flags::AddTexts(const std::string& name, std::vector<std::string>* value,
-                     const std::string& help) {
-  Add(
-      name,
-      [value](const std::string& text) {
-        *value = absl::StrSplit(text, ',', absl::SkipWhitespace());
-        for (std::string& piece : *value) {
-          absl::StripAsciiWhitespace(&piece);
-        }
-        return absl::OkStatus();
-      },
-      [value] { return absl::StrJoin(*value, ","); }, help);
-}
-
-void Flags::AddChoice(const std::string& name, std::string* value,
-                      const std::vector<std::string>& choices,
-                      const std::string& help) {
-  const std::string list = absl::StrJoin(choices, "|");
-  Add(
-      name,
-      [value, choices, list](const std::string& text) {
-        for (const std::string& choice : choices) {
-          if (text != choice) continue;
-          *value = text;
-          return absl::OkStatus();
-        }
-        return absl::InvalidArgumentError(
-            absl::StrCat("'", text, "' is not one of ", list));
-      },
-      [value] { return *value; }, absl::StrCat(help, ": ", list));
-}
-
 void Flags::AddSwitch(const std::string& name, bool* value,
                       const std::string& help) {
   Flag& flag = impl_->flags.emplace_back();
@@ -161,71 +108,6 @@ void Flags::AddSwitch(const std::string& name, bool* value,
   flag.print = [value] { return *value ? "true" : "false"; };
   flag.option = impl_->app.add_flag("--" + name, flag.text, help);
   flag.option->take_last()->default_str(flag.print());
-}
-
-void Flags::AddInteger(const std::string& name, int64_t* value, int64_t minimum,
-                       int64_t maximum, const std::string& help) {
-  Add(
-      name,
-      [=](const std::string& text) {
-        int64_t number = 0;
-        if (!absl::SimpleAtoi(text, &number)) {
-          return absl::InvalidArgumentError(
-              absl::StrCat("'", text, "' is not a whole number"));
-        }
-        if (number < minimum || number > maximum) {
-          return absl::InvalidArgumentError(
-              absl::StrCat(number, " is outside ", minimum, " to ", maximum));
-        }
-        *value = number;
-        return absl::OkStatus();
-      },
-      [value] { return absl::StrCat(*value); }, help);
-}
-
-void Flags::AddBytes(const std::string& name, uint64_t* value,
-                     const std::string& help) {
-  Add(
-      name,
-      [value](const std::string& text) {
-        FARKV_ASSIGN_OR_RETURN(*value, ParseBytes(text));
-        return absl::OkStatus();
-      },
-      [value] { return FormatBytes(*value); }, help);
-}
-
-void Flags::AddDuration(const std::string& name, absl::Duration* value,
-                        const std::string& help) {
-  Add(
-      name,
-      [value](const std::string& text) {
-        FARKV_ASSIGN_OR_RETURN(*value, ParseDuration(text));
-        return absl::OkStatus();
-      },
-      [value] { return absl::FormatDuration(*value); }, help);
-}
-
-void Flags::AddRatio(const std::string& name, int32_t* value,
-                     const std::string& help) {
-  Add(
-      name,
-      [value](const std::string& text) {
-        FARKV_ASSIGN_OR_RETURN(*value, ParseRatio(text));
-        return absl::OkStatus();
-      },
-      [value] { return FormatRatio(*value); }, help);
-}
-
-void Flags::AddAddress(const std::string& name, std::string* value,
-                       const std::string& help) {
-  Add(
-      name,
-      [value](const std::string& text) {
-        FARKV_RETURN_IF_ERROR(ParseAddress(text).status());
-        *value = text;
-        return absl::OkStatus();
-      },
-      [value] { return *value; }, help);
 }
 
 std::vector<std::string> Flags::Impl::WithEnvironment(
@@ -250,7 +132,8 @@ std::vector<std::string> Flags::Impl::WithEnvironment(
 absl::Status Flags::Impl::Apply() {
   for (Flag& flag : flags) {
     if (flag.option->count() == 0) continue;
-    const absl::Status status = flag.parse(flag.text);
+    absl::Status status = CheckPrintable(flag.text);
+    if (status.ok()) status = flag.parse(flag.text);
     if (status.ok()) continue;
     const std::string source =
         from_environment.contains(flag.name)

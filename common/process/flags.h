@@ -7,8 +7,9 @@
 //
 // Goals: one table that names every flag; values are copied once into the
 // caller's options struct; every error names the flag, where its value came
-// from and what was wrong with it. An unknown flag, an unknown key of the file
-// and a bare number where a unit is needed are errors. Non-goals: subcommands,
+// from and what was wrong with it. An unknown flag, an unknown key of the file,
+// a bare number where a unit is needed, control characters and what is not
+// UTF-8 are errors. Non-goals: subcommands,
 // positional arguments.
 //
 // The environment twin of "t1-bytes" is FARKV_T1_BYTES. The file (--config) is
@@ -47,11 +48,20 @@ class Flags {
   Flags(const Flags&) = delete;
   Flags& operator=(const Flags&) = delete;
 
+  struct DurationBounds {
+    absl::Duration shortest, longest;
+    std::string why;  // what goes wrong outside, for the error
+  };
+
   // Each takes the default from `*value` and writes it in Parse; `value` must
   // outlive the last Parse or Effective. Names are without dashes in front.
   void AddText(const std::string& name, std::string* value,
                const std::string& help);
-  // Comma-separated; an empty text is an empty list.
+  // As CheckName (flag_checks.h) wants it.
+  void AddName(const std::string& name, std::string* value,
+               const std::string& help);
+  // Comma-separated; an empty text is an empty list, an empty element or one
+  // that comes twice an error.
   void AddTexts(const std::string& name, std::vector<std::string>* value,
                 const std::string& help);
   // One of `choices`.
@@ -67,13 +77,19 @@ class Flags {
                 const std::string& help);
   // "500ms".
   void AddDuration(const std::string& name, absl::Duration* value,
-                   const std::string& help);
+                   const DurationBounds& bounds, const std::string& help);
   // A decimal in [0, 1], held in 1/10,000.
   void AddRatio(const std::string& name, int32_t* value,
                 const std::string& help);
+  // The same in [0.0001, 1].
+  void AddPositiveRatio(const std::string& name, int32_t* value,
+                        const std::string& help);
   // "host:port", "[::1]:port"; port 0 asks for any free one.
   void AddAddress(const std::string& name, std::string* value,
                   const std::string& help);
+  // A list, as AddTexts, of addresses to connect to: "host:port", not port 0.
+  void AddPeers(const std::string& name, std::vector<std::string>* value,
+                const std::string& help);
   // Anything else: `parse` reads a given text, `print` shows the value.
   void Add(const std::string& name,
            std::function<absl::Status(const std::string&)> parse,

@@ -2,3 +2,7 @@ farkv_test(memory_node_service_test
   SRCS admin_codec_test.cc host_memory_test.cc node_events_test.cc
   DEPS farkv_memory_node_service
   LABELS unit cpu)
+farkv_test(node_flags_test
+  SRCS node_flags_test.cc
+  DEPS farkv_memory_node
+  LABELS unit cpu)

@@ -17,11 +17,25 @@ TEST(AddressTest, HostAndPortAreSplitAndJoinedAgain) {
 
 TEST(AddressTest, WhatIsNotHostAndPortIsRefusedQuotingIt) {
   for (const std::string text :
-       {"", "host", ":80", "host:", "host:70000", "host:-1", "::1:80"}) {
+       {"", "host", ":80", "host:", "host:70000", "host:-1", "::1:80",
+        "http://host:80", "a b:80", "host:+80", "host: 80", "host:80 ",
+        "a/b:80", "host:8o", "host:4294967376"}) {
     const absl::Status status = ParseAddress(text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_NE(status.ToString().find("'" + text + "'"), std::string::npos);
   }
+}
+
+TEST(AddressTest, NobodyConnectsToPort0) {
+  EXPECT_TRUE(ParsePeerAddress("host:1").ok());
+  EXPECT_EQ(ParsePeerAddress("host:0").status().message(),
+            "'host:0' is not host:port: nothing listens on port 0");
+  EXPECT_FALSE(ParsePeerAddress("host:99999").ok());
+}
+
+TEST(AddressTest, WhatCannotBeShownIsEscaped) {
+  EXPECT_EQ(ParseAddress("a\nb").status().message(),
+            "'a\\nb' is not host:port: no port");
 }
 
 }  // namespace

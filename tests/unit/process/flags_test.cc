@@ -15,11 +15,13 @@ class FlagsTest : public ::testing::Test {
  protected:
   FlagsTest() {
     flags_.AddBytes("t1-bytes", &bytes_, "size");
-    flags_.AddDuration("lease", &lease_, "lease");
+    flags_.AddDuration("lease", &lease_,
+                       {absl::Seconds(1), absl::Hours(24), "of the test"},
+                       "lease");
     flags_.AddRatio("high-watermark", &ratio_, "ratio");
     flags_.AddAddress("listen", &listen_, "address");
     flags_.AddChoice("log-format", &format_, {"text", "json"}, "format");
-    flags_.AddTexts("memory-nodes", &nodes_, "nodes");
+    flags_.AddPeers("memory-nodes", &nodes_, "nodes");
     flags_.AddSwitch("spread", &spread_, "switch");
     flags_.AddInteger("threads", &threads_, 1, 64, "threads");
   }
@@ -112,6 +114,39 @@ TEST_F(FlagsTest, AnUnknownFlagIsAnErrorNamingIt) {
 
 TEST_F(FlagsTest, ABareNumberIsRefusedWhereAUnitIsNeeded) {
   EXPECT_THAT(Refusal({"--t1-bytes", "64"}), HasSubstr("--t1-bytes"));
+}
+
+TEST_F(FlagsTest, ADurationOutsideItsBoundsIsRefusedWithTheReason) {
+  EXPECT_THAT(Refusal({"--lease=1ns"}),
+              HasSubstr("--lease: 1ns is outside 1s to 24h: of the test"));
+  EXPECT_THAT(Refusal({"--lease=9999999h"}), HasSubstr("9999999h"));
+}
+
+TEST_F(FlagsTest, ANumberTooLargeFor64BitsIsOutsideLikeAnyOther) {
+  EXPECT_THAT(Refusal({"--threads=99999999999999999999"}),
+              HasSubstr("99999999999999999999 is outside 1 to 64"));
+  EXPECT_THAT(Refusal({"--threads=-99999999999999999999"}),
+              HasSubstr("-99999999999999999999 is outside 1 to 64"));
+  EXPECT_THAT(Refusal({"--threads=3.5"}), HasSubstr("'3.5' is not a whole"));
+}
+
+TEST_F(FlagsTest, AListRefusesEmptyAndDoubleElements) {
+  EXPECT_THAT(Refusal({"--memory-nodes=,"}), HasSubstr("',' has an empty"));
+  EXPECT_THAT(Refusal({"--memory-nodes=a:1,"}),
+              HasSubstr("'a:1,' has an empty"));
+  EXPECT_THAT(Refusal({"--memory-nodes=a:1,b:2, a:1"}),
+              HasSubstr("names 'a:1' twice"));
+  EXPECT_THAT(Refusal({"--memory-nodes=a:0"}), HasSubstr("port 0"));
+  EXPECT_EQ(Parse({"--memory-nodes="}), std::nullopt);
+  EXPECT_TRUE(nodes_.empty());
+}
+
+TEST_F(FlagsTest, WhatCannotBeShownIsRefusedEscaped) {
+  environment_["FARKV_LOG_FORMAT"] = "te\nxt";
+  EXPECT_THAT(Refusal({}), HasSubstr("--log-format (from FARKV_LOG_FORMAT): "
+                                     "'te\\nxt' has a control character"));
+  environment_.clear();
+  EXPECT_THAT(Refusal({"--log-format=\xff"}), HasSubstr("is not UTF-8"));
 }
 
 TEST_F(FlagsTest, AnErrorSaysThatTheValueCameFromTheEnvironment) {
