@@ -1,18 +1,9 @@
 #include "common/layout/kv_geometry.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check_range.h"
 
 namespace farkv {
-namespace {
-
-absl::Status CheckRange(const char* field, int32_t value, int32_t low,
-                        int32_t high) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      field, " is ", value, ", must lie in [", low, ", ", high, "]"));
-}
-
-}  // namespace
 
 const char* DTypeName(DType dtype) {
   switch (dtype) {

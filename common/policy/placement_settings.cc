@@ -1,6 +1,7 @@
 #include "common/policy/placement_settings.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check_range.h"
 #include "common/base/status_macros.h"
 #include "common/layout/kv_geometry.h"
 
@@ -12,13 +13,6 @@ constexpr PlacementPolicy kPolicies[] = {
     PlacementPolicy::kRecency, PlacementPolicy::kRandom};
 
 constexpr int64_t kMaxTokens = int64_t{1} << 32;
-
-absl::Status CheckRange(const char* field, int64_t value, int64_t low,
-                        int64_t high) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      field, " is ", value, ", must lie in [", low, ", ", high, "]"));
-}
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include "gpu_worker/engine/engine.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check_range.h"
 #include "common/base/status_macros.h"
 #include "gpu_worker/engine/engine_loop.h"
 #include "gpu_worker/tiering/node_access.h"
@@ -10,13 +11,6 @@ namespace {
 
 // Longer than any step; a question that waits longer finds a stuck engine.
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(10);
-
-absl::Status CheckRange(const char* flag, int64_t value, int64_t low,
-                        int64_t high) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      flag, " is ", value, ", must lie in [", low, ", ", high, "]"));
-}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check_range.h"
 #include "common/base/status_macros.h"
 
 namespace farkv {
@@ -18,13 +19,6 @@ absl::Status CheckTokens(const char* field, const std::vector<int32_t>& tokens,
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status CheckRange(const char* field, int64_t value, int64_t low,
-                        int64_t high) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      field, " is ", value, ", must lie in [", low, ", ", high, "]"));
 }
 
 absl::Status CheckStops(const std::vector<std::string>& stops) {
@@ -53,6 +47,9 @@ absl::Status GenerationRequest::Validate(int32_t vocab_size,
                      kMaxRequestIdBytes, " allowed"));
   }
   if (stop_tokens.size() > kMaxStopTokens) {
+  if (absl::Status s = CheckPrintable(request_id); !s.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("request_id ", s.message()));
+  }
     return absl::InvalidArgumentError(
         absl::StrCat("stopping.stop_token_ids has ", stop_tokens.size(),
                      " items, at most ", kMaxStopTokens, " allowed"));

@@ -7,26 +7,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/check_range.h"
 #include "common/base/status_macros.h"
 #include "common/layout/kv_geometry.h"
 
 namespace farkv {
 namespace {
-
-template <typename T>
-absl::Status CheckRange(const char* flag, T value, T low, T high) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      flag, " is ", value, ", must lie in [", low, ", ", high, "]"));
-}
-
-absl::Status CheckDuration(const char* flag, absl::Duration value,
-                           absl::Duration low, absl::Duration high) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      flag, " is ", absl::FormatDuration(value), ", must lie in [",
-      absl::FormatDuration(low), ", ", absl::FormatDuration(high), "]"));
-}
 
 absl::Status CheckStripe(int tokens) {
   FARKV_RETURN_IF_ERROR(
@@ -41,13 +27,13 @@ absl::Status CheckStripe(int tokens) {
 absl::Status CheckTimes(const TieringOptions& options) {
   const absl::Duration day = absl::Hours(24);
   FARKV_RETURN_IF_ERROR(
-      CheckDuration("--lease", options.lease, absl::Seconds(1), day));
-  FARKV_RETURN_IF_ERROR(CheckDuration("--heartbeat", options.heartbeat,
-                                      absl::Milliseconds(1), day));
-  FARKV_RETURN_IF_ERROR(CheckDuration("rpc_timeout", options.rpc_timeout,
-                                      absl::Milliseconds(1), day));
-  FARKV_RETURN_IF_ERROR(CheckDuration("fetch_timeout", options.fetch_timeout,
-                                      absl::Milliseconds(1), day));
+      CheckRange("--lease", options.lease, absl::Seconds(1), day));
+  FARKV_RETURN_IF_ERROR(
+      CheckRange("--heartbeat", options.heartbeat, absl::Milliseconds(1), day));
+  FARKV_RETURN_IF_ERROR(CheckRange("rpc_timeout", options.rpc_timeout,
+                                   absl::Milliseconds(1), day));
+  FARKV_RETURN_IF_ERROR(CheckRange("fetch_timeout", options.fetch_timeout,
+                                   absl::Milliseconds(1), day));
   if (options.heartbeat > options.lease / 2) {
     return absl::InvalidArgumentError(
         absl::StrCat("--heartbeat is ", absl::FormatDuration(options.heartbeat),
