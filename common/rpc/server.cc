@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/credentials.h"
+#include "common/rpc/grpc_log.h"
 
 namespace farkv {
 namespace {
@@ -21,7 +22,35 @@ void InstallPlugins() {
   std::call_once(once, [] {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    RouteGrpcLog();
   });
+}
+
+// gRPC says why only in its log.
+absl::Status CannotListen(const std::string& address, const std::string& log) {
+  const auto says = [&log](const char* cause) {
+    return log.find(cause) != std::string::npos;
+  };
+  const std::string what = absl::StrCat("cannot listen on ", address, ": ");
+  if (says("Address already in use")) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(what, "another process listens on that port"));
+  }
+  if (says("Cannot assign requested address")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, "this machine does not have that address"));
+  }
+  if (says("Permission denied")) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(what, "this user may not listen on that port"));
+  }
+  if (says("not known") || says("not found")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, "no address is known for that host"));
+  }
+  return absl::UnavailableError(absl::StrCat(
+      what,
+      log.empty() ? "gRPC does not say why (are the TLS files good?)" : log));
 }
 
 }  // namespace
@@ -43,11 +72,10 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   builder.AddListeningPort(address, credentials, &port);
   for (grpc::Service* service : services) builder.RegisterService(service);
   auto result = std::unique_ptr<RpcServer>(new RpcServer());
+  const GrpcLogCapture log;
   result->server_ = builder.BuildAndStart();
   if (result->server_ == nullptr || port == 0) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        "cannot listen on ", address,
-        ": the port is taken or the address is not of this machine"));
+    return CannotListen(address, log.text());
   }
   result->port_ = static_cast<uint16_t>(port);
   result->SetServing(false);
