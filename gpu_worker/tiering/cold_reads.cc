@@ -30,13 +30,6 @@ std::string ColdReads::Where(const Sequence& sequence, const NodeLink& link,
                       link.node_id(), ", layer ", layer, ", page ", page_index);
 }
 
-void ColdReads::CountRows(Sequence& sequence, int node, int64_t rows) {
-  std::vector<int64_t>& counts = sequence.reads_by_node;
-  const auto index = static_cast<size_t>(node);
-  if (counts.size() <= index) counts.resize(index + 1);
-  counts[index] += rows;
-}
-
 ColdReads::ColdReads(const TieringOptions& options, const KvGeometry& geometry,
                      Device& device,
                      std::span<const std::unique_ptr<NodeLink>> links)
@@ -48,26 +41,36 @@ bool ColdReads::HasPages() const {
   });
 }
 
-void ColdReads::FindPages(Sequence& sequence) const {
+void ColdReads::FindPages(Sequence& sequence,
+                          const std::vector<bool>& pushdown) const {
   sequence.reads.pages.clear();
+  sequence.reads.elsewhere.clear();
   for (int i = 0; i < sequence.table.num_pages(); ++i) {
     const Page& page = sequence.table.page(i);
     const uint64_t cold = page.cold();
     if (cold == 0) continue;
     const RemotePage& remote = sequence.remote.pages[static_cast<size_t>(i)];
-    const bool mapped =
-        remote.node >= 0 && remote.places.front().map.data != nullptr;
-    sequence.reads.pages.push_back({page.index, cold, remote.node, mapped});
+    ReadWay way = ReadWay::kFetch;
+    if (remote.node >= 0 && !pushdown.empty() &&
+        pushdown[static_cast<size_t>(remote.node)]) {
+      way = ReadWay::kAttend;
+      sequence.reads.elsewhere.push_back(page.index);
+    } else if (remote.node >= 0 && remote.places.front().map.data != nullptr) {
+      way = ReadWay::kMap;
+    }
+    sequence.reads.pages.push_back({page.index, cold, remote.node, way});
   }
 }
 
-void ColdReads::Begin(std::span<StepPart> parts) {
+void ColdReads::Begin(std::span<StepPart> parts,
+                      const std::vector<bool>& pushdown) {
   parts_ = parts;
   ++step_number_;
   layer_in_use_ = -1;
   for (StepPart& part : parts_) {
     SequenceReads& reads = part.sequence->reads;
-    FindPages(*part.sequence);
+    FindPages(*part.sequence,
+              part.num_rows == 1 ? pushdown : std::vector<bool>());
     if (reads.layers.empty() || reads.pages != reads.requested) {
       reads.layers.assign(static_cast<size_t>(geometry_.num_layers), {});
       reads.requested = reads.pages;
@@ -88,7 +91,7 @@ void ColdReads::Request(Sequence& sequence, int layer, bool ahead) {
   if (!reads.layers[static_cast<size_t>(layer)].empty()) return;
   uint64_t bytes = 0;
   for (const ReadPage& page : reads.pages) {
-    if (page.mapped || page.node < 0) continue;
+    if (page.way != ReadWay::kFetch || page.node < 0) continue;
     bytes +=
         geometry_.BlockBytes(static_cast<size_t>(std::popcount(page.slots)));
   }
@@ -96,7 +99,7 @@ void ColdReads::Request(Sequence& sequence, int layer, bool ahead) {
   if (ahead && !HasRoomAhead(bytes, 1)) return;
   std::vector<ReadPage> pages;
   for (const ReadPage& page : reads.pages) {
-    if (!page.mapped && page.node >= 0) pages.push_back(page);
+    if (page.way == ReadWay::kFetch && page.node >= 0) pages.push_back(page);
   }
   Fetch(sequence, layer, pages, reads.layers[static_cast<size_t>(layer)]);
   sequence.stats.staging_peak_bytes = std::max(
@@ -219,7 +222,7 @@ absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
     const auto rows =
         static_cast<int64_t>(fetch->bytes() / geometry_.RowBytes());
     sequence.stats.cold_rows_fetched += rows;
-    CountRows(sequence, node, rows);
+    sequence.CountReads(node, rows);
     sequence.stats.cold_mode = "prefetch";
   }
   return absl::OkStatus();

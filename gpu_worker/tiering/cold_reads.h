@@ -34,8 +34,11 @@ class ColdReads {
   ColdReads(const TieringOptions& options, const KvGeometry& geometry,
             Device& device, std::span<const std::unique_ptr<NodeLink>> links);
 
-  // Finds the cold pages of all parts and asks for the first layers.
-  void Begin(std::span<StepPart> parts);
+  // Finds the cold pages of all parts and asks for the first layers. Parts of
+  // one row leave pages to their nodes where `pushdown` says so, by node.
+  void Begin(std::span<StepPart> parts, const std::vector<bool>& pushdown);
+  // Of the step that Begin began; rises.
+  uint64_t step_number() const { return step_number_; }
   // The cold blocks of `layer`, one list per part; empty when nothing of the
   // step is cold. UNAVAILABLE or DATA_LOSS naming node, layer and page;
   // `failed` then names the sequences concerned.
@@ -65,9 +68,8 @@ class ColdReads {
   // For errors.
   static std::string Where(const Sequence& sequence, const NodeLink& link,
                            int layer, int32_t page_index);
-  static void CountRows(Sequence& sequence, int node, int64_t rows);
   bool HasPages() const;
-  void FindPages(Sequence& sequence) const;
+  void FindPages(Sequence& sequence, const std::vector<bool>& pushdown) const;
   void Request(Sequence& sequence, int layer, bool ahead);
   void Fetch(Sequence& sequence, int layer, std::span<const ReadPage> pages,
              std::vector<std::shared_ptr<FetchOperation>>& fetches);

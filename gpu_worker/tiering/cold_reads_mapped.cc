@@ -54,7 +54,7 @@ absl::Status ColdReads::AddMapped(Sequence& sequence, int layer,
           absl::StrCat("sequence ", sequence.spec.request_id, ", page ",
                        read.page_index, ": its node has lost it"));
     }
-    if (!read.mapped) continue;
+    if (read.way != ReadWay::kMap) continue;
     const NodeLink& link = *links_[static_cast<size_t>(read.node)];
     absl::Status status = link.healthy()
                               ? CheckMapped(sequence, read, layer)
@@ -75,7 +75,7 @@ absl::Status ColdReads::AddMapped(Sequence& sequence, int layer,
     const int64_t rows =
         std::popcount(read.slots) * int64_t{geometry_.num_kv_heads};
     sequence.stats.cold_rows_mapped += rows;
-    CountRows(sequence, read.node, rows);
+    sequence.CountReads(read.node, rows);
     sequence.stats.cold_mode = "map";
   }
   return absl::OkStatus();
@@ -87,7 +87,7 @@ absl::Status ColdReads::Recheck() const {
   for (const StepPart& part : parts_) {
     const Sequence& sequence = *part.sequence;
     for (const ReadPage& read : sequence.reads.pages) {
-      if (!read.mapped) continue;
+      if (read.way != ReadWay::kMap) continue;
       const RemotePage& remote =
           sequence.remote.pages[static_cast<size_t>(read.page_index)];
       const auto& session =

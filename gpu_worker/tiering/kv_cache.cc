@@ -164,7 +164,8 @@ absl::Status KvCache::Impl::Begin(std::span<const StepRows> rows, Stream& on) {
     FinishPromotions(*part.sequence, lines, geometry, on);
   }
   DropUnusedReads();
-  reads->Begin(step.parts());
+  reads->Begin(step.parts(), pushdown->Nodes());
+  pushdown->Begin(step.parts(), reads->step_number());
   return absl::OkStatus();
 }
 
@@ -178,11 +179,13 @@ absl::StatusOr<LayerView> KvCache::Impl::PrepareLayer(int layer) {
                                                    geometry.num_layers));
   }
   std::span<const std::vector<ColdBlock>> cold;
+  std::span<AttentionElsewhere> elsewhere;
   if (reads != nullptr) {
     failed.clear();
     FARKV_ASSIGN_OR_RETURN(cold, reads->Layer(layer, *stream, failed));
+    elsewhere = pushdown->Layer(layer);
   }
-  return step.Layer(layer, lines, cold);
+  return step.Layer(layer, lines, cold, elsewhere);
 }
 
 absl::Status KvCache::Impl::Commit() {
@@ -190,7 +193,9 @@ absl::Status KvCache::Impl::Commit() {
     return absl::FailedPreconditionError("Commit: no step was begun");
   }
   if (reads != nullptr) {
-    if (absl::Status status = reads->Recheck(); !status.ok()) {
+    absl::Status status = reads->Recheck();
+    if (status.ok()) status = pushdown->Commit();
+    if (!status.ok()) {
       Discard();
       return status;
     }
@@ -203,7 +208,10 @@ absl::Status KvCache::Impl::Commit() {
     Sequence& sequence = *part.sequence;
     Seal(sequence, part.first_position);
     remote->Advance(sequence, lines);
-    NotePlan(sequence, PlanIfDue(sequence, part.first_position, lines));
+    if (IsPlanDue(sequence, part.first_position)) {
+      pushdown->CollectScores(sequence);
+      NotePlan(sequence, MakePlan(sequence, lines));
+    }
     StartPromotions(sequence, lines, options, *reads);
   }
   return absl::OkStatus();
@@ -221,7 +229,10 @@ void KvCache::Impl::NotePlan(const Sequence& sequence,
 void KvCache::Impl::Discard() {
   if (!step.active()) return;
   stream->Synchronize();
-  if (reads != nullptr) reads->End(/*keep=*/false);
+  if (reads != nullptr) {
+    reads->End(/*keep=*/false);
+    pushdown->Discard();
+  }
   step.Discard(lines);
 }
 
@@ -300,6 +311,9 @@ absl::StatusOr<std::unique_ptr<KvCache>> KvCache::CreateWith(
         RemoteTier::Create(impl->options, geometry, device, access));
     impl->reads = std::make_unique<ColdReads>(impl->options, geometry, device,
                                               impl->remote->links());
+    impl->pushdown =
+        std::make_unique<Pushdown>(impl->options, geometry, num_query_heads,
+                                   impl->remote->links());
   }
   return std::unique_ptr<KvCache>(new KvCache(std::move(impl)));
 }
@@ -316,6 +330,11 @@ absl::Status KvCache::Begin(std::span<const StepRows> rows, Stream& stream) {
 
 absl::StatusOr<LayerView> KvCache::PrepareLayer(int layer) {
   return impl_->PrepareLayer(layer);
+}
+
+absl::Status KvCache::SendQueries(int layer, const float* queries,
+                                  float scale) {
+  return impl_->pushdown->Send(layer, queries, scale);
 }
 
 absl::Status KvCache::Commit() { return impl_->Commit(); }

@@ -12,7 +12,8 @@
 //   for each layer l:
 //     PrepareLayer(l)      targets for the new rows, runs for attention; waits
 //                          for the layer's cold rows (late ones are counted)
-//     ... the engine enqueues AppendRows and Attention on the stream ...
+//     ... the engine enqueues AppendRows and Attention on the stream; before
+//         that SendQueries(l) when the view asks for it (pushdown) ...
 //   (the engine synchronises the stream)
 //   Commit() or Discard()  Commit checks mapped pages and leases again; on
 //                          ABORTED the step must be repeated from Begin
@@ -64,6 +65,9 @@ struct StepRows {
 struct LayerView {
   std::span<const RowTarget> targets;            // one per row of the step
   std::span<const AttentionSequence> sequences;  // one per StepRows
+  // Nodes attend to some of the layer's pages: SendQueries() must come before
+  // its attention is enqueued.
+  bool needs_queries = false;
 };
 
 // Figures of one sequence, for the usage block and the CLI.
@@ -76,6 +80,7 @@ struct SequenceTierStats {
   int64_t cold_rows_pushed_down = 0, cold_bytes_fetched = 0;
   int64_t late_fetches = 0, plans = 0, deferred_drops = 0;
   int64_t recomputed_tokens = 0;
+  int64_t lost_score_collections = 0;  // answers of nodes that did not come
   std::map<std::string, int64_t> cold_rows_by_node;  // by node id
   std::string cold_mode;  // what the last cold read used; "none" before it
 };
@@ -139,6 +144,9 @@ class KvCache {
   // UNAVAILABLE or DATA_LOSS when cold rows did not come: see
   // failed_sequences(); the step must be discarded.
   absl::StatusOr<LayerView> PrepareLayer(int layer);
+  // The layer's rotated queries, f32 [rows][query heads][head_dim], host
+  // memory, read before return; `scale` as attention applies it.
+  absl::Status SendQueries(int layer, const float* queries, float scale);
   // ABORTED: the step has been discarded and must be repeated from Begin.
   absl::Status Commit();
   // Ends the step; the rows that Begin added are gone. Nothing without one.
@@ -151,8 +159,9 @@ class KvCache {
 
   SequenceTierStats Stats(SequenceId sequence) const;
   std::vector<PageTierMap> TierMap(SequenceId sequence) const;
-  // Cumulative attention per position, fixed point 2^-40.
-  std::vector<int64_t> Scores(SequenceId sequence) const;
+  // Cumulative attention per position, fixed point 2^-40. Waits for what nodes
+  // have gathered; not during a step.
+  std::vector<int64_t> Scores(SequenceId sequence);
   T0Usage t0_usage() const;
   std::vector<PeerStats> Peers() const;
   int64_t num_tokens(SequenceId sequence) const;

@@ -12,6 +12,7 @@
 
 #include "gpu_worker/tiering/cold_reads.h"
 #include "gpu_worker/tiering/kv_cache.h"
+#include "gpu_worker/tiering/pushdown.h"
 #include "gpu_worker/tiering/remote_tier.h"
 #include "gpu_worker/tiering/sequence.h"
 #include "gpu_worker/tiering/step.h"
@@ -58,9 +59,10 @@ struct KvCache::Impl {
   std::vector<SequenceId> failed;
   bool plan_failure_logged = false;
   SequenceMap sequences;
-  // Both null without memory nodes. Fetches that are under way count in reads
+  // All null without memory nodes. Fetches that are under way count in reads
   // until remote has ended them, so it goes first.
   std::unique_ptr<ColdReads> reads;
+  std::unique_ptr<Pushdown> pushdown;
   std::unique_ptr<RemoteTier> remote;
 };
 

@@ -44,8 +44,12 @@ std::vector<PageTierMap> KvCache::TierMap(SequenceId id) const {
   return map;
 }
 
-std::vector<int64_t> KvCache::Scores(SequenceId id) const {
-  const Sequence* sequence = impl_->Find(id);
+std::vector<int64_t> KvCache::Scores(SequenceId id) {
+  Sequence* sequence = impl_->Find(id);
+  if (sequence != nullptr && impl_->pushdown != nullptr &&
+      !impl_->step.active()) {
+    impl_->pushdown->CollectScores(*sequence);
+  }
   return sequence == nullptr ? std::vector<int64_t>() : sequence->scores;
 }
 

@@ -31,14 +31,21 @@ RunCache::RunCache(const KvGeometry& geometry)
 
 absl::StatusOr<std::span<const PageRuns>> RunCache::Update(
     int layer, const PageTable& table, const T0Lines& lines,
-    std::span<const ColdBlock> cold) {
+    std::span<const ColdBlock> cold, std::span<const int32_t> elsewhere) {
   Layer& cached = layers_[static_cast<size_t>(layer)];
   const auto num_pages = static_cast<size_t>(table.num_pages());
   cached.built.resize(num_pages);
   cached.pages.resize(num_pages);
+  cached.present.clear();
   auto next_cold = cold.begin();
+  auto next_elsewhere = elsewhere.begin();
   for (size_t i = 0; i < num_pages; ++i) {
     const Page& page = table.page(static_cast<int>(i));
+    if (next_elsewhere != elsewhere.end() && *next_elsewhere == page.index) {
+      ++next_elsewhere;
+      cached.built[i].version = 0;
+      continue;
+    }
     const ColdBlock* block = nullptr;
     if (next_cold != cold.end() && next_cold->page_index == page.index) {
       block = &*next_cold++;
@@ -55,6 +62,7 @@ absl::StatusOr<std::span<const PageRuns>> RunCache::Update(
     // Versions start at 1, so a page that was never built differs.
     if (built.version == page.version && built.cold_rows == cold_rows &&
         cached.pages[i].live != nullptr) {
+      if (!elsewhere.empty()) cached.present.push_back(cached.pages[i]);
       continue;
     }
     built.version = page.version;
@@ -63,8 +71,10 @@ absl::StatusOr<std::span<const PageRuns>> RunCache::Update(
     Build(layer, page, lines, block, built.runs);
     cached.pages[i] = {
         page.index, page.layer_live(layer, geometry_.num_kv_heads), built.runs};
+    if (!elsewhere.empty()) cached.present.push_back(cached.pages[i]);
   }
-  return std::span<const PageRuns>(cached.pages);
+  return std::span<const PageRuns>(elsewhere.empty() ? cached.pages
+                                                     : cached.present);
 }
 
 void RunCache::Build(int layer, const Page& page, const T0Lines& lines,

@@ -33,13 +33,14 @@ class RunCache {
  public:
   explicit RunCache(const KvGeometry& geometry);
 
-  // The pages of `layer` as they are now. `cold` holds the blocks of every
-  // page with cold slots, ascending, and is borrowed as long as the result:
-  // until the next Update of the same layer or any change of `table`.
-  // INTERNAL naming page and slots when a cold slot is in no block.
+  // The pages of `layer` as they are now, without those of `elsewhere`
+  // (ascending page indices). `cold` holds the blocks of every other page with
+  // cold slots, ascending, and is borrowed as long as the result: until the
+  // next Update of the same layer or any change of `table`. INTERNAL naming
+  // page and slots when a cold slot is in no block.
   absl::StatusOr<std::span<const PageRuns>> Update(
       int layer, const PageTable& table, const T0Lines& lines,
-      std::span<const ColdBlock> cold);
+      std::span<const ColdBlock> cold, std::span<const int32_t> elsewhere = {});
 
  private:
   struct BuiltPage {
@@ -49,7 +50,8 @@ class RunCache {
   };
   struct Layer {
     std::vector<BuiltPage> built;
-    std::vector<PageRuns> pages;
+    std::vector<PageRuns> pages;    // all of them
+    std::vector<PageRuns> present;  // without those elsewhere
   };
 
   void Build(int layer, const Page& page, const T0Lines& lines,

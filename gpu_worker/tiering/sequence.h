@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -18,12 +20,19 @@
 
 namespace farkv {
 
+// How a step gets at the cold rows of a page.
+enum class ReadWay : uint8_t {
+  kFetch,   // to staging
+  kMap,     // in place, in the node's memory
+  kAttend,  // not at all: the node attends to the whole page
+};
+
 // A page with cold rows, as one step reads it.
 struct ReadPage {
   int32_t page_index = 0;
   uint64_t slots = 0;  // the cold ones
   int node = -1;
-  bool mapped = false;
+  ReadWay way = ReadWay::kFetch;
 
   friend bool operator==(const ReadPage&, const ReadPage&) = default;
 };
@@ -33,6 +42,16 @@ struct SequenceReads {
   std::vector<ReadPage> pages;      // of this step, ascending
   std::vector<ReadPage> requested;  // what `layers` was asked for
   std::vector<std::vector<std::shared_ptr<FetchOperation>>> layers;
+  std::vector<int32_t> elsewhere;  // page indices of those to attend, ascending
+};
+
+// What pushed-down steps left at the nodes (pushdown.h).
+struct SequencePushdown {
+  // Of the last committed step that pushed the layer down; step 0: none.
+  std::vector<AttendGlobals> globals;  // [layer]
+  // Pages whose scores a node has gathered since the last collection.
+  std::map<int, std::set<int32_t>> pages;  // by node
+  uint64_t collection = 0;                 // number of the last one
 };
 
 // Rows on their way back into T0 (tier_moves.h).
@@ -65,8 +84,15 @@ struct Sequence {
   // Empty without memory nodes.
   RemoteState remote;
   SequenceReads reads;
+  SequencePushdown pushdown;
   SequencePromotion promotion;
   std::vector<int64_t> reads_by_node;  // cold rows read, by node index
+
+  void CountReads(int node, int64_t rows) {
+    const auto index = static_cast<size_t>(node);
+    if (reads_by_node.size() <= index) reads_by_node.resize(index + 1);
+    reads_by_node[index] += rows;
+  }
 
   void NotePeak(const T0Lines& lines) {
     const auto sets = static_cast<uint64_t>(table.resident_sets());

@@ -40,7 +40,8 @@ void Step::AddTargets(int layer, const StepPart& part, const T0Lines& lines,
 
 absl::StatusOr<LayerView> Step::Layer(
     int layer, const T0Lines& lines,
-    std::span<const std::vector<ColdBlock>> cold) {
+    std::span<const std::vector<ColdBlock>> cold,
+    std::span<AttentionElsewhere> elsewhere) {
   LayerBuffers& buffers = layers_[static_cast<size_t>(layer)];
   buffers.targets.clear();
   buffers.sequences.clear();
@@ -56,12 +57,16 @@ absl::StatusOr<LayerView> Step::Layer(
     view.first_position = part.first_position;
     FARKV_ASSIGN_OR_RETURN(
         view.pages,
-        part.sequence->runs.Update(layer, part.sequence->table, lines, blocks));
+        part.sequence->runs.Update(layer, part.sequence->table, lines, blocks,
+                                   part.sequence->reads.elsewhere));
     view.scores = part.score_deltas;
+    if (!part.sequence->reads.elsewhere.empty()) {
+      view.elsewhere = &elsewhere[i];
+    }
     buffers.sequences.push_back(view);
     first_row += part.num_rows;
   }
-  return LayerView{buffers.targets, buffers.sequences};
+  return LayerView{buffers.targets, buffers.sequences, !elsewhere.empty()};
 }
 
 void Step::Commit() {

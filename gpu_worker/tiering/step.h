@@ -39,9 +39,12 @@ class Step {
   void AddPart(Sequence& sequence, int32_t num_rows, T0Lines& lines);
 
   // Views of `layer`; `cold[i]` holds the cold blocks of part i (empty when
-  // nothing of the whole step is cold). Errors as RunCache::Update.
+  // nothing of the whole step is cold), `elsewhere[i]` is for the pages that
+  // nodes attend to (empty when nothing is pushed down). Errors as
+  // RunCache::Update.
   absl::StatusOr<LayerView> Layer(int layer, const T0Lines& lines,
-                                  std::span<const std::vector<ColdBlock>> cold);
+                                  std::span<const std::vector<ColdBlock>> cold,
+                                  std::span<AttentionElsewhere> elsewhere);
 
   // Adds the scores; ends the step.
   void Commit();

@@ -42,22 +42,6 @@ std::vector<Tier> TiersOf(const Sequence& sequence) {
   return tiers;
 }
 
-bool IsDue(const Sequence& sequence, int64_t tokens_before) {
-  const PlacementSettings& settings = sequence.spec.placement;
-  const int64_t prompt = sequence.spec.prompt_tokens;
-  const int64_t tokens = sequence.table.num_tokens();
-  if (tokens <= prompt) {
-    // A prompt that may leave T0 is placed while it comes in.
-    return !settings.prompt_in_t0 &&
-           SealedTokens(tokens) > SealedTokens(tokens_before);
-  }
-  for (int64_t generated = std::max<int64_t>(tokens_before - prompt, 0) + 1;
-       generated <= tokens - prompt; ++generated) {
-    if (ShouldPlan(settings, generated)) return true;
-  }
-  return false;
-}
-
 void Apply(Sequence& sequence, const PlacementPlan& plan, T0Lines& lines) {
   const int g = plan.granularity;
   for (size_t group = 0; group < plan.tiers.size(); ++group) {
@@ -116,9 +100,23 @@ void Seal(Sequence& sequence, int64_t first_position) {
   }
 }
 
-absl::Status PlanIfDue(Sequence& sequence, int64_t tokens_before,
-                       T0Lines& lines) {
-  if (!IsDue(sequence, tokens_before)) return absl::OkStatus();
+bool IsPlanDue(const Sequence& sequence, int64_t tokens_before) {
+  const PlacementSettings& settings = sequence.spec.placement;
+  const int64_t prompt = sequence.spec.prompt_tokens;
+  const int64_t tokens = sequence.table.num_tokens();
+  if (tokens <= prompt) {
+    // A prompt that may leave T0 is placed while it comes in.
+    return !settings.prompt_in_t0 &&
+           SealedTokens(tokens) > SealedTokens(tokens_before);
+  }
+  for (int64_t generated = std::max<int64_t>(tokens_before - prompt, 0) + 1;
+       generated <= tokens - prompt; ++generated) {
+    if (ShouldPlan(settings, generated)) return true;
+  }
+  return false;
+}
+
+absl::Status MakePlan(Sequence& sequence, T0Lines& lines) {
   const std::vector<Tier> tiers = TiersOf(sequence);
   PlacementInput input;
   input.scores = sequence.scores;
@@ -154,7 +152,7 @@ void StartPromotions(Sequence& sequence, const T0Lines& lines,
     if ((page.wanted & page.cold()) == 0) continue;
     if (page.state != StoreState::kStored) continue;
     const RemotePage& remote = sequence.remote.pages[static_cast<size_t>(i)];
-    ReadPage read{page.index, 0, remote.node, false};
+    ReadPage read{page.index, 0, remote.node, ReadWay::kFetch};
     for (int slot = 0; slot < kPageTokens && room > 0; slot += g) {
       const uint64_t group = sequence.table.GroupMask(slot);
       if ((page.wanted & page.cold() & group) == 0) continue;

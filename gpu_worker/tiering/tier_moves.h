@@ -29,11 +29,13 @@ bool DropForRoom(Sequence& sequence, int64_t sets, T0Lines& lines);
 // Marks full pages as sealed; call when a step's rows are there to stay.
 void Seal(Sequence& sequence, int64_t first_position);
 
-// Makes a placement plan when one is due after the step that began with
-// `tokens_before`, and drops what it demotes. Drops of pages that are not
+// Whether a placement plan is due after the step that began with
+// `tokens_before`.
+bool IsPlanDue(const Sequence& sequence, int64_t tokens_before);
+
+// Makes a placement plan and drops what it demotes. Drops of pages that are not
 // stored yet are counted and happen when they are.
-absl::Status PlanIfDue(Sequence& sequence, int64_t tokens_before,
-                       T0Lines& lines);
+absl::Status MakePlan(Sequence& sequence, T0Lines& lines);
 
 // Asks for the rows of some groups that the plan wants in T0 and that fit,
 // unless rows are on their way already.

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "common/base/random.h"
 #include "gpu_worker/tiering/kv_cache.h"
+#include "gtest/gtest.h"
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/stream.h"
@@ -127,6 +128,9 @@ class Harness {
       add(k, 0, kv_width);
       add(v, 1, kv_width);
       add(q, 2, q_width);
+    }
+    if (view.needs_queries) {
+      EXPECT_TRUE(cache_.SendQueries(layer, q.data(), 0.25f).ok());
     }
     AppendRows(stream_, geometry_, Upload(k), Upload(v), view.targets);
     std::vector<float> out(q.size());

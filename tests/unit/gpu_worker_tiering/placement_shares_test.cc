@@ -89,12 +89,5 @@ TEST(TieringOptionsTest, WhatCannotBeMeantIsRefusedByItsFlag) {
   refused([](auto& o) { o.t0_bytes = 0; }, "--t0-bytes");
 }
 
-TEST(TieringOptionsTest, PushdownSaysThatItIsNotThere) {
-  TieringOptions options;
-  options.cold = ColdMode::kPushdown;
-
-  EXPECT_EQ(options.Validate().code(), absl::StatusCode::kUnimplemented);
-}
-
 }  // namespace
 }  // namespace farkv

@@ -1,0 +1,329 @@
+#include "gpu_worker/tiering/pushdown.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/bf16.h"
+#include "common/base/clock.h"
+#include "common/base/endian.h"
+#include "common/base/status_macros.h"
+#include "common/telemetry/log.h"
+#include "gpu_worker/tiering/attend_reply_check.h"
+
+namespace farkv {
+namespace {
+
+// How long a node that failed to attend is asked for rows instead.
+constexpr absl::Duration kPause = absl::Seconds(5);
+
+// As attention itself rounds the query: once, to the KV dtype.
+std::vector<std::byte> RoundQuery(DType dtype, const float* query,
+                                  size_t count) {
+  if (dtype == DType::kF32) {
+    std::vector<std::byte> bytes(count * sizeof(float));
+    for (size_t i = 0; i < count; ++i) {
+      StoreLe(bytes.data() + i * sizeof(float),
+              std::bit_cast<uint32_t>(query[i]));
+    }
+    return bytes;
+  }
+  std::vector<std::byte> bytes(count * sizeof(uint16_t));
+  for (size_t i = 0; i < count; ++i) {
+    StoreLe(bytes.data() + i * sizeof(uint16_t), FloatToBf16(query[i]));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Pushdown::Pushdown(const TieringOptions& options, const KvGeometry& geometry,
+                   int num_query_heads,
+                   std::span<const std::unique_ptr<NodeLink>> links)
+    : options_(options),
+      geometry_(geometry),
+      num_query_heads_(num_query_heads),
+      links_(links),
+      paused_until_(links.size(), absl::InfinitePast()),
+      layers_(static_cast<size_t>(geometry.num_layers)) {}
+
+std::vector<bool> Pushdown::Nodes() const {
+  std::vector<bool> nodes(links_.size());
+  if (options_.cold != ColdMode::kPushdown) return nodes;
+  const absl::Time now = Clock::Boottime().Now();
+  for (size_t i = 0; i < links_.size(); ++i) {
+    nodes[i] = links_[i]->healthy() && now >= paused_until_[i];
+  }
+  return nodes;
+}
+
+void Pushdown::Begin(std::span<StepPart> parts, uint64_t step) {
+  parts_ = parts;
+  step_ = step;
+  active_ = std::any_of(parts.begin(), parts.end(), [](const StepPart& part) {
+    return !part.sequence->reads.elsewhere.empty();
+  });
+  absl::MutexLock lock(&mutex_);
+  status_ = absl::OkStatus();
+  failed_nodes_.clear();
+}
+
+std::span<AttentionElsewhere> Pushdown::Layer(int layer) {
+  LayerState& state = layers_[static_cast<size_t>(layer)];
+  state.attends.clear();
+  state.elsewhere.clear();
+  state.sent = false;
+  state.received = false;
+  if (!active_) return {};
+  state.elsewhere.resize(parts_.size());
+  for (AttentionElsewhere& place : state.elsewhere) {
+    place.wait = [this, layer] { Receive(layer); };
+  }
+  return state.elsewhere;
+}
+
+AttendSequence Pushdown::MakeSequence(const StepPart& part, int layer, int node,
+                                      const float* query) const {
+  const Sequence& sequence = *part.sequence;
+  AttendSequence made;
+  made.session = sequence.spec.session;
+  made.position = part.first_position;
+  made.scored = true;
+  for (const ReadPage& read : sequence.reads.pages) {
+    if (read.way != ReadWay::kAttend || read.node != node) continue;
+    const auto index = static_cast<size_t>(read.page_index);
+    const Page& page = sequence.table.page(read.page_index);
+    AttendPage& asked = made.pages.emplace_back();
+    asked.page_index = read.page_index;
+    asked.generation = sequence.remote.pages[index]
+                           .places[static_cast<size_t>(layer)]
+                           .generation;
+    const uint64_t* live = page.layer_live(layer, geometry_.num_kv_heads);
+    if (!std::all_of(live, live + geometry_.num_kv_heads,
+                     [](uint64_t bitmap) { return bitmap == ~uint64_t{0}; })) {
+      asked.live.assign(live, live + geometry_.num_kv_heads);
+    }
+  }
+  if (made.pages.empty()) return made;
+  const SequencePushdown& state = sequence.pushdown;
+  if (!state.globals.empty() &&
+      state.globals[static_cast<size_t>(layer)].step != 0) {
+    made.has_previous = true;
+    made.previous = state.globals[static_cast<size_t>(layer)];
+  }
+  made.queries = RoundQuery(geometry_.dtype, query,
+                            static_cast<size_t>(num_query_heads_) *
+                                static_cast<size_t>(geometry_.head_dim));
+  return made;
+}
+
+std::shared_ptr<Pushdown::Attend> Pushdown::MakeAttend(int layer, int node,
+                                                       const float* queries,
+                                                       float scale) const {
+  auto attend = std::make_shared<Attend>();
+  attend->node = node;
+  attend->request.geometry = geometry_;
+  attend->request.geometry.num_layers = 0;
+  attend->request.num_query_heads = num_query_heads_;
+  attend->request.scale = scale;
+  const size_t row = static_cast<size_t>(num_query_heads_) *
+                     static_cast<size_t>(geometry_.head_dim);
+  size_t first_row = 0;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const StepPart& part = parts_[i];
+    if (!part.sequence->reads.elsewhere.empty()) {
+      AttendSequence sequence =
+          MakeSequence(part, layer, node, queries + first_row * row);
+      if (!sequence.pages.empty()) {
+        attend->request.sequences.push_back(std::move(sequence));
+        attend->parts.push_back(i);
+      }
+    }
+    first_row += static_cast<size_t>(part.num_rows);
+  }
+  return attend;
+}
+
+absl::Status Pushdown::Send(int layer, const float* queries, float scale) {
+  LayerState& state = layers_[static_cast<size_t>(layer)];
+  for (const auto& link : links_) {
+    auto attend = MakeAttend(layer, link->index(), queries, scale);
+    if (attend->request.sequences.empty()) continue;
+    FARKV_ASSIGN_OR_RETURN(std::vector<std::byte> body,
+                           EncodeAttendRequest(attend->request));
+    MessageHeader header;
+    header.type = MessageType::kAttendRequest;
+    header.layer = static_cast<uint32_t>(layer);
+    header.step = step_;
+    attend->call = NodeCall::Start(
+        *link, header, std::move(body), options_.fetch_timeout,
+        [attend = attend.get(),
+         keep = std::weak_ptr(attend)](const Message& reply) -> absl::Status {
+          const auto alive = keep.lock();
+          if (alive == nullptr) return absl::CancelledError("given up");
+          FARKV_ASSIGN_OR_RETURN(attend->replies,
+                                 DecodeAttendReply(reply.body.bytes()));
+          return CheckAttendReply(attend->request, attend->replies);
+        });
+    state.attends.push_back(std::move(attend));
+  }
+  state.sent = true;
+  return absl::OkStatus();
+}
+
+void Pushdown::Receive(int layer) {
+  LayerState& state = layers_[static_cast<size_t>(layer)];
+  if (std::exchange(state.received, true)) return;
+  if (!state.sent) {
+    absl::MutexLock lock(&mutex_);
+    status_.Update(absl::InternalError(
+        absl::StrCat("layer ", layer, ": SendQueries was not called")));
+  }
+  for (const auto& attend : state.attends) {
+    const NodeLink& link = *links_[static_cast<size_t>(attend->node)];
+    const absl::Status status = attend->call->Wait();
+    if (!status.ok()) {
+      absl::MutexLock lock(&mutex_);
+      failed_nodes_.push_back(attend->node);
+      status_.Update(absl::AbortedError(
+          absl::StrCat("node ", link.node_id(), ", layer ", layer,
+                       ": pushdown failed: ", std::string(status.message()))));
+      continue;
+    }
+    for (size_t i = 0; i < attend->parts.size(); ++i) {
+      AttentionElsewhere& place = state.elsewhere[attend->parts[i]];
+      for (AttendSubtree& subtree : attend->replies[i].subtrees) {
+        place.subtrees.push_back(
+            {{static_cast<int32_t>(subtree.level),
+              static_cast<int32_t>(subtree.index)},
+             {subtree.m.data(), subtree.l.data(), subtree.out.data()}});
+      }
+    }
+  }
+  for (AttentionElsewhere& place : state.elsewhere) {
+    std::sort(place.subtrees.begin(), place.subtrees.end(),
+              [](const ForeignSubtree& a, const ForeignSubtree& b) {
+                return a.id.begin() < b.id.begin();
+              });
+  }
+}
+
+void Pushdown::KeepGlobals(StepPart& part, size_t index) {
+  Sequence& sequence = *part.sequence;
+  SequencePushdown& state = sequence.pushdown;
+  state.globals.resize(layers_.size());
+  for (size_t layer = 0; layer < layers_.size(); ++layer) {
+    AttentionElsewhere& place = layers_[layer].elsewhere[index];
+    state.globals[layer] = {step_, std::move(place.m), std::move(place.l)};
+  }
+  const int64_t copies = int64_t{geometry_.num_layers} * geometry_.num_kv_heads;
+  for (const ReadPage& read : sequence.reads.pages) {
+    if (read.way != ReadWay::kAttend) continue;
+    state.pages[read.node].insert(read.page_index);
+    const int64_t rows = std::popcount(read.slots) * copies;
+    sequence.stats.cold_rows_pushed_down += rows;
+    sequence.CountReads(read.node, rows);
+  }
+  sequence.stats.cold_mode = "pushdown";
+}
+
+absl::Status Pushdown::Commit() {
+  if (!active_) return absl::OkStatus();
+  absl::Status status;
+  {
+    absl::MutexLock lock(&mutex_);
+    status = status_;
+    const absl::Time until = Clock::Boottime().Now() + kPause;
+    for (const int node : failed_nodes_) {
+      paused_until_[static_cast<size_t>(node)] = until;
+    }
+  }
+  if (status.ok()) {
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (!parts_[i].sequence->reads.elsewhere.empty()) {
+        KeepGlobals(parts_[i], i);
+      }
+    }
+  } else {
+    spdlog::warn("{}; its rows are fetched for {}",
+                 std::string(status.message()), absl::FormatDuration(kPause));
+  }
+  Discard();
+  return status;
+}
+
+void Pushdown::Discard() {
+  for (LayerState& state : layers_) state = LayerState();
+  parts_ = {};
+  active_ = false;
+}
+
+// A request for the scores of one node, and its answer.
+struct Pushdown::Collection {
+  int node = 0;
+  std::shared_ptr<std::vector<PageScores>> pages;
+  std::shared_ptr<NodeCall> call;  // null: it could not be sent
+};
+
+Pushdown::Collection Pushdown::StartCollection(
+    Sequence& sequence, int node, const std::set<int32_t>& pages) const {
+  ScoresRequest request;
+  request.num_query_heads = num_query_heads_;
+  request.collection = sequence.pushdown.collection;
+  for (size_t layer = 0; layer < sequence.pushdown.globals.size(); ++layer) {
+    request.layers.push_back(
+        {static_cast<int32_t>(layer), sequence.pushdown.globals[layer]});
+  }
+  request.pages.assign(pages.begin(), pages.end());
+  Collection made{node, std::make_shared<std::vector<PageScores>>(), nullptr};
+  auto body = EncodeScoresRequest(request);
+  if (!body.ok()) return made;
+  MessageHeader header;
+  header.type = MessageType::kScoresRequest;
+  header.session = sequence.spec.session;
+  header.step = step_;
+  made.call = NodeCall::Start(
+      *links_[static_cast<size_t>(node)], header, *std::move(body),
+      options_.fetch_timeout,
+      [into = made.pages](const Message& reply) -> absl::Status {
+        FARKV_ASSIGN_OR_RETURN(*into, DecodeScoresReply(reply.body.bytes()));
+        return absl::OkStatus();
+      });
+  return made;
+}
+
+void Pushdown::CollectScores(Sequence& sequence) {
+  SequencePushdown& state = sequence.pushdown;
+  if (state.pages.empty()) return;
+  ++state.collection;
+  std::vector<Collection> collections;
+  for (const auto& [node, pages] : state.pages) {
+    collections.push_back(StartCollection(sequence, node, pages));
+  }
+  state.pages.clear();
+  for (const Collection& collection : collections) {
+    const absl::Status status = collection.call == nullptr
+                                    ? absl::InternalError("not sent")
+                                    : collection.call->Wait();
+    if (!status.ok()) {
+      ++sequence.stats.lost_score_collections;
+      spdlog::warn("sequence {}: scores gathered by node {} are lost: {}",
+                   sequence.spec.request_id,
+                   links_[static_cast<size_t>(collection.node)]->node_id(),
+                   std::string(status.message()));
+      continue;
+    }
+    for (const PageScores& page : *collection.pages) {
+      const auto first =
+          static_cast<size_t>(page.page_index) * size_t{kPageTokens};
+      for (size_t s = 0; s < kPageTokens && first + s < sequence.scores.size();
+           ++s) {
+        sequence.scores[first + s] += page.sums[s];
+      }
+    }
+  }
+}
+
+}  // namespace farkv

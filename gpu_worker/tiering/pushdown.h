@@ -1,0 +1,112 @@
+// Pushdown: nodes attend to the cold pages that they hold, in place, and send
+// back subtrees of the attention tree instead of rows. DESIGN 5.3 and 5.5.
+//
+// One layer of a step: Layer() hands out the places for what comes from
+// elsewhere, Send() sends the layer's queries to every node that has pages to
+// attend to, and the attention kernel, when it has computed the worker's own
+// leaves, waits for the answers there. Prefill chunks are not pushed down.
+//
+// A node that fails makes the step ABORTED at Commit; for a while its pages are
+// fetched instead, so the repeated step needs nothing of it that other steps
+// do not.
+//
+// Scores: a node keeps the weights of the leaves it computed. The m and l that
+// they need are sent along with the next step's queries, or when the scores
+// are collected, which a placement plan waits for. What a lost answer takes
+// with it is lost on every party, and counted.
+//
+// Thread-compatible: the engine thread owns it; the kernel's wait is the one
+// thing that other threads call.
+#ifndef FARKV_GPU_WORKER_TIERING_PUSHDOWN_H_
+#define FARKV_GPU_WORKER_TIERING_PUSHDOWN_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "common/page/bodies.h"
+#include "gpu_worker/tiering/node_call.h"
+#include "gpu_worker/tiering/node_link.h"
+#include "gpu_worker/tiering/sequence.h"
+#include "gpu_worker/tiering/step.h"
+#include "gpu_worker/tiering/tiering_options.h"
+#include "kernels/attention.h"
+
+namespace farkv {
+
+class Pushdown {
+ public:
+  // Borrowed parts outlive it.
+  Pushdown(const TieringOptions& options, const KvGeometry& geometry,
+           int num_query_heads,
+           std::span<const std::unique_ptr<NodeLink>> links);
+
+  // By node: whether its cold pages are left to it, now.
+  std::vector<bool> Nodes() const;
+
+  // `parts` as ColdReads::Begin has prepared them; `step` is its number.
+  void Begin(std::span<StepPart> parts, uint64_t step);
+  // One place per part, in order; empty when nothing is pushed down.
+  std::span<AttentionElsewhere> Layer(int layer);
+  // `queries`: f32 [rows of the step][query heads][head_dim], host memory, read
+  // before return. Every Layer() that returned places needs it, before the
+  // layer's attention is enqueued.
+  absl::Status Send(int layer, const float* queries, float scale);
+  // After the stream was synchronised: keeps the step's globals, or ABORTED.
+  absl::Status Commit();
+  void Discard();
+
+  // Adds to the sequence's scores what nodes have gathered for it. Waits.
+  void CollectScores(Sequence& sequence);
+
+ private:
+  // An attend request under way, and its answer once that has come.
+  struct Attend {
+    int node = 0;
+    AttendRequest request;
+    std::vector<size_t> parts;  // of the step, by sequence of the request
+    std::vector<AttendSequenceReply> replies;
+    std::shared_ptr<NodeCall> call;
+  };
+  struct LayerState {
+    std::vector<std::shared_ptr<Attend>> attends;
+    std::vector<AttentionElsewhere> elsewhere;  // by part
+    bool sent = false;
+    bool received = false;
+  };
+  struct Collection;
+
+  AttendSequence MakeSequence(const StepPart& part, int layer, int node,
+                              const float* query) const;
+  std::shared_ptr<Attend> MakeAttend(int layer, int node, const float* queries,
+                                     float scale) const;
+  void Start(Attend& attend, int layer);
+  // On the thread that runs the attention.
+  void Receive(int layer);
+  void KeepGlobals(StepPart& part, size_t index);
+  Collection StartCollection(Sequence& sequence, int node,
+                             const std::set<int32_t>& pages) const;
+
+  const TieringOptions& options_;
+  const KvGeometry geometry_;
+  const int num_query_heads_;
+  const std::span<const std::unique_ptr<NodeLink>> links_;
+  std::vector<absl::Time> paused_until_;  // by node
+
+  std::span<StepPart> parts_;
+  uint64_t step_ = 0;
+  bool active_ = false;  // the step pushes something down
+  std::vector<LayerState> layers_;
+
+  absl::Mutex mutex_;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);  // the step's first failure
+  std::vector<int> failed_nodes_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TIERING_PUSHDOWN_H_
