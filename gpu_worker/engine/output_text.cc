@@ -3,33 +3,36 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "gpu_worker/tokenizer/utf8.h"
+
 namespace farkv {
-namespace {
 
-// Bytes of the character that starts with `lead`; 1 for a stray byte.
-size_t CharacterBytes(unsigned char lead) {
-  if (lead >= 0xf0) return 4;
-  if (lead >= 0xe0) return 3;
-  if (lead >= 0xc0) return 2;
-  return 1;
-}
-
-// Length of `text` without an unfinished character at its end.
-size_t WholeCharacters(const std::string& text) {
-  const size_t last = text.size();
-  for (size_t back = 1; back <= 3 && back <= last; ++back) {
-    const auto byte = static_cast<unsigned char>(text[last - back]);
-    if ((byte & 0xc0) == 0x80) continue;  // a continuation byte
-    return CharacterBytes(byte) > back ? last - back : last;
+// Moves what is known of bytes_ to held_.
+void OutputText::TakeCharacters(bool at_end) {
+  absl::string_view rest = bytes_;
+  if (drop_first_space_ && !rest.empty()) {
+    drop_first_space_ = false;
+    absl::ConsumePrefix(&rest, " ");
   }
-  return last;
+  while (!rest.empty()) {
+    const Utf8Prefix next = ReadUtf8(rest);
+    if (next.kind == Utf8Prefix::Kind::kIncomplete && !at_end) break;
+    if (next.kind == Utf8Prefix::Kind::kCharacter) {
+      held_.append(rest.data(), next.bytes);
+    } else {
+      held_ += kReplacementCharacter;
+    }
+    rest.remove_prefix(next.bytes);
+  }
+  bytes_.erase(0, bytes_.size() - rest.size());
 }
-
-}  // namespace
 
 std::string OutputText::Push(const std::string& piece) {
   if (matched_.has_value()) return "";
-  held_ += piece;
+  bytes_ += piece;
+  TakeCharacters(/*at_end=*/false);
   size_t first = std::string::npos;
   const std::string* match = nullptr;
   for (const std::string& stop : stop_texts_) {
@@ -50,7 +53,9 @@ std::string OutputText::Push(const std::string& piece) {
   return out;
 }
 
-// Longest prefix of held_ that no stop text can reach back into.
+// Longest prefix of held_ that no stop text can reach back into. It ends on a
+// whole character: stop texts are UTF-8, so what one may begin with begins with
+// a character.
 size_t OutputText::SafeLength() const {
   size_t keep = 0;
   for (const std::string& stop : stop_texts_) {
@@ -61,11 +66,13 @@ size_t OutputText::SafeLength() const {
       }
     }
   }
-  return std::min(held_.size() - keep, WholeCharacters(held_));
+  return held_.size() - keep;
 }
 
 std::string OutputText::Flush() {
-  return matched_.has_value() ? "" : std::exchange(held_, {});
+  if (matched_.has_value()) return "";
+  TakeCharacters(/*at_end=*/true);
+  return std::exchange(held_, {});
 }
 
 }  // namespace farkv

@@ -32,6 +32,11 @@ std::optional<GenerationEnd> RunningSequence::Accept(
                             ? request_.forced[static_cast<size_t>(generated())]
                             : SampleToken(logits, request_.sampling,
                                           static_cast<int64_t>(tokens_.size()));
+  if (generated() == 0 && tokenizer.strip_first_space() &&
+      std::all_of(tokens_.begin(), tokens_.end(),
+                  [&](int32_t before) { return tokenizer.special(before); })) {
+    text_.DropFirstSpace();
+  }
   tokens_.push_back(token);
   stream_->Append(text_.Push(tokenizer.Decode(token)), token);
   std::optional<GenerationEnd> end;
