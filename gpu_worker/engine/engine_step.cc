@@ -192,7 +192,13 @@ absl::Status Engine::Loop::TryStep(const Batch& batch) {
       [this](int layer) -> absl::StatusOr<LayerKv> {
         FARKV_ASSIGN_OR_RETURN(const LayerView view,
                                cache_->PrepareLayer(layer));
-        return LayerKv{view.targets, view.sequences};
+        LayerKv kv{view.targets, view.sequences, nullptr};
+        if (view.needs_queries) {
+          kv.on_queries = [this, layer](const float* queries, float scale) {
+            return cache_->SendQueries(layer, queries, scale);
+          };
+        }
+        return kv;
       },
       logits_);
   if (!status.ok()) {

@@ -105,12 +105,26 @@ absl::Status Decoder::RunLayer(Stream& stream, int layer,
   args.queries = query_.data();
   args.out = attended_.data();
   args.sequences = kv.sequences;
+  if (kv.on_queries) {
+    FARKV_RETURN_IF_ERROR(SendQueries(stream, rows, args.scale, kv));
+  }
   Attention(stream, args);
   MatMul(stream, attended_.data(), rows, w.output, normed_.data());
   Add(stream, hidden_.data(), normed_.data(),
       int64_t{rows} * config_.hidden_size);
   RunMlp(stream, w, rows);
   return absl::OkStatus();
+}
+
+absl::Status Decoder::SendQueries(Stream& stream, int32_t rows, float scale,
+                                  const LayerKv& kv) {
+  host_queries_.resize(static_cast<size_t>(rows) *
+                       static_cast<size_t>(config_.num_query_heads) *
+                       static_cast<size_t>(config_.head_dim));
+  stream.Copy(host_queries_.data(), query_.data(),
+              host_queries_.size() * sizeof(float));
+  stream.Synchronize();
+  return kv.on_queries(host_queries_.data(), scale);
 }
 
 void Decoder::RunMlp(Stream& stream, const LayerWeights& w, int32_t rows) {

@@ -10,6 +10,7 @@
 #define FARKV_GPU_WORKER_MODEL_DECODER_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -29,6 +30,9 @@ namespace farkv {
 struct LayerKv {
   std::span<const RowTarget> targets;            // one per row
   std::span<const AttentionSequence> sequences;  // cover all rows in order
+  // Not empty: wants the layer's queries before attention is enqueued, f32
+  // [rows][query heads][head_dim] in host memory, and attention's scale.
+  std::function<absl::Status(const float* queries, float scale)> on_queries;
 };
 using LayerKvSource = absl::FunctionRef<absl::StatusOr<LayerKv>(int layer)>;
 
@@ -61,6 +65,8 @@ class Decoder {
   absl::Status RunLayer(Stream& stream, int layer, const DecoderInput& input,
                         LayerKvSource source);
   void ProjectHeads(Stream& stream, int layer, const DecoderInput& input);
+  absl::Status SendQueries(Stream& stream, int32_t rows, float scale,
+                           const LayerKv& kv);
   void RunMlp(Stream& stream, const LayerWeights& weights, int32_t rows);
   void ComputeLogits(Stream& stream, const DecoderInput& input,
                      std::vector<float>& logits);
@@ -76,6 +82,7 @@ class Decoder {
     DeviceBuffer buffer;
     float* data() const { return reinterpret_cast<float*>(buffer.data()); }
   };
+  std::vector<float> host_queries_;
   Scratch hidden_, normed_, query_, key_, value_, attended_, gate_, up_,
       logits_;
 };
