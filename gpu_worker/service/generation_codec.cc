@@ -1,9 +1,15 @@
 #include "gpu_worker/service/generation_codec.h"
 
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "common/base/status_macros.h"
+#include "gpu_worker/tokenizer/chat_template.h"
+#include "gpu_worker/tokenizer/tokenizer.h"
 
 namespace farkv {
 namespace {
@@ -18,7 +24,6 @@ absl::Status Unserved(const char* field) {
 // Fields of the API that this release knows but does not serve.
 absl::Status CheckServed(const GenerateRequest& request) {
   const auto& sampling = request.sampling();
-  if (request.has_chat()) return Unserved("chat");
   if (sampling.has_min_p()) return Unserved("sampling.min_p");
   if (sampling.has_repetition_penalty() || sampling.has_frequency_penalty() ||
       sampling.has_presence_penalty()) {
@@ -42,28 +47,76 @@ absl::Status CheckServed(const GenerateRequest& request) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPromptBytes(size_t bytes, const Model& model) {
+  const size_t limit = static_cast<size_t>(model.config.max_position) *
+                       model.tokenizer.longest_piece();
+  if (bytes > 0 && bytes <= limit) return absl::OkStatus();
+  if (bytes == 0) return absl::InvalidArgumentError("the prompt is empty");
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the prompt has ", bytes, " bytes; no prompt of more than ", limit,
+      " can fit the model's ", model.config.max_position, " positions"));
+}
+
+// The token that goes before a text: the tokenizer's word, or else the
+// config's.
+std::optional<int32_t> BeginToken(const Model& model) {
+  const Tokenizer& tokenizer = model.tokenizer;
+  if (!tokenizer.add_bos().value_or(true)) return std::nullopt;
+  if (tokenizer.bos_token()) return tokenizer.bos_token();
+  if (model.config.bos_token < 0) return std::nullopt;
+  return model.config.bos_token;
+}
+
+absl::StatusOr<std::vector<int32_t>> ReadText(const std::string& text,
+                                              const Model& model) {
+  FARKV_RETURN_IF_ERROR(CheckPromptBytes(text.size(), model));
+  FARKV_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
+                         model.tokenizer.Encode(text));
+  const std::optional<int32_t> begin = BeginToken(model);
+  if (begin && (tokens.empty() || tokens.front() != *begin)) {
+    tokens.insert(tokens.begin(), *begin);
+  }
+  return tokens;
+}
+
+// The template puts all special tokens; the messages can write none.
+absl::StatusOr<std::vector<int32_t>> ReadChat(const worker::v1::Chat& chat,
+                                              const Model& model) {
+  const Tokenizer& tokenizer = model.tokenizer;
+  if (!tokenizer.chat_template()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the model \"", model.name, "\" has no chat template"));
+  }
+  ChatTemplate::Values values;
+  values.bos = tokenizer.Spelling(tokenizer.bos_token().value_or(-1));
+  values.eos = tokenizer.Spelling(tokenizer.eos_token().value_or(-1));
+  values.today = absl::FormatTime("%d %b %Y", absl::Now(), absl::UTCTimeZone());
+  FARKV_ASSIGN_OR_RETURN(
+      const ChatTemplate chat_template,
+      ChatTemplate::Recognise(*tokenizer.chat_template(), std::move(values)));
+  std::vector<ChatTurn> turns;
+  size_t bytes = 0;
+  for (const auto& message : chat.messages()) {
+    turns.push_back({message.role(), message.content()});
+    bytes += message.content().size();
+  }
+  FARKV_RETURN_IF_ERROR(CheckPromptBytes(bytes, model));
+  FARKV_ASSIGN_OR_RETURN(const std::vector<TextPart> parts,
+                         chat_template.Render(turns));
+  return tokenizer.Encode(parts);
+}
+
 absl::StatusOr<std::vector<int32_t>> ReadPrompt(const GenerateRequest& request,
                                                 const Model& model) {
   if (request.has_token_ids()) {
     const auto& ids = request.token_ids().ids();
     return std::vector<int32_t>(ids.begin(), ids.end());
   }
-  if (request.text().empty()) {
-    return absl::InvalidArgumentError("the prompt is empty");
-  }
-  const size_t limit = static_cast<size_t>(model.config.max_position) *
-                       model.tokenizer.longest_piece();
-  if (request.text().size() > limit) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the prompt has ", request.text().size(),
-        " bytes; no prompt of more than ", limit, " can fit the model's ",
-        model.config.max_position, " positions"));
-  }
   FARKV_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
-                         model.tokenizer.Encode(request.text()));
-  const int32_t bos_token = model.config.bos_token;
-  if (bos_token >= 0 && tokens.front() != bos_token) {
-    tokens.insert(tokens.begin(), bos_token);
+                         request.has_chat() ? ReadChat(request.chat(), model)
+                                            : ReadText(request.text(), model));
+  if (tokens.empty()) {
+    return absl::InvalidArgumentError("the prompt has no token");
   }
   return tokens;
 }
