@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check_range.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_checks.h"
 
 namespace farkv {
 namespace {
@@ -46,10 +47,10 @@ absl::Status GenerationRequest::Validate(int32_t vocab_size,
         absl::StrCat("request_id has ", request_id.size(), " bytes, at most ",
                      kMaxRequestIdBytes, " allowed"));
   }
-  if (stop_tokens.size() > kMaxStopTokens) {
   if (absl::Status s = CheckPrintable(request_id); !s.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("request_id ", s.message()));
   }
+  if (stop_tokens.size() > kMaxStopTokens) {
     return absl::InvalidArgumentError(
         absl::StrCat("stopping.stop_token_ids has ", stop_tokens.size(),
                      " items, at most ", kMaxStopTokens, " allowed"));

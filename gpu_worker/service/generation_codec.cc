@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_checks.h"
 #include "gpu_worker/tokenizer/chat_template.h"
 #include "gpu_worker/tokenizer/tokenizer.h"
 
@@ -217,7 +218,8 @@ absl::StatusOr<GenerationRequest> FromProto(const GenerateRequest& proto,
 
 worker::v1::Delta ToDelta(const GenerationEvent& event) {
   worker::v1::Delta delta;
-  delta.set_text(event.text);
+  // A model may choose bytes that make no character.
+  delta.set_text(ReplaceInvalidUtf8(event.text));
   for (int32_t token : event.tokens) delta.add_token_ids(token);
   return delta;
 }
