@@ -28,6 +28,9 @@ class Recorder {
       run.logits.insert(run.logits.end(), row.begin(), row.end());
   }
 
+  // From now on the time counts; before the first request is submitted.
+  void Start() { start_ = last_ = absl::Now(); }
+
   RequestRun Take(const std::string& request_id) {
     absl::MutexLock lock(&mutex_);
     return std::move(runs_[request_id]);
@@ -40,8 +43,8 @@ class Recorder {
   }
 
   const RunSettings settings_;
-  const absl::Time start_ = absl::Now();
-  absl::Time last_ = start_;  // the engine's thread alone uses it
+  absl::Time start_;  // before and not after submission
+  absl::Time last_;   // afterwards the engine's thread alone uses it
   absl::Mutex mutex_;
   std::map<std::string, RequestRun> runs_ ABSL_GUARDED_BY(mutex_);
 };
@@ -58,6 +61,7 @@ absl::StatusOr<std::vector<RequestRun>> RunRequests(
   };
   FARKV_ASSIGN_OR_RETURN(auto engine, Engine::Create(std::move(options)));
   std::vector<std::shared_ptr<GenerationStream>> streams;
+  recorder.Start();
   for (size_t i = 0; i < requests.size(); ++i) {
     GenerationRequest request = requests[i];
     request.request_id = RequestId(i);

@@ -17,7 +17,8 @@ struct RequestRun {
   std::vector<int32_t> tokens;
   // [tokens][vocab], empty unless logits were kept.
   std::vector<float> logits;
-  std::vector<double> token_seconds;  // since the run began, one per token
+  // Since the first request was submitted, one per token.
+  std::vector<double> token_seconds;
   GenerationEnd end;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr void (*kSubcommands[])(CLI::App&, Run&) = {
     RegisterAttention, RegisterDecode,   RegisterExactness,
-    RegisterMatMul,    RegisterReasoner,
+    RegisterMatMul,    RegisterReasoner, RegisterThroughput,
 };
 
 int Main(int argc, char** argv) {
