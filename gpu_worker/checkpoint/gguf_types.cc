@@ -1,5 +1,7 @@
 #include "gpu_worker/checkpoint/gguf_types.h"
 
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
 
 namespace farkv {
