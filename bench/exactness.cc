@@ -1,6 +1,7 @@
 // farkv-bench exactness: every logit of every tiered run against the full
 // cache, bit by bit (DESIGN P1). A case whose attention read no cold row, or
 // in which a node served none, proves nothing and fails.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -50,7 +51,8 @@ struct Case {
 std::vector<Case> AllCases(const Options& options) {
   std::vector<Case> cases;
   for (int nodes : {1, 2}) {
-    for (ColdMode mode : {ColdMode::kMap, ColdMode::kPrefetch}) {
+    for (ColdMode mode :
+         {ColdMode::kMap, ColdMode::kPrefetch, ColdMode::kPushdown}) {
       for (int granularity : {64, 1}) {
         for (int32_t ratio : {10000, 5000, 3000, 1000}) {
           for (int batch : {1, options.batch}) {
@@ -66,7 +68,28 @@ std::vector<Case> AllCases(const Options& options) {
           {5000, ColdMode::kMap, 1, options.batch, 1},
           {3000, ColdMode::kPrefetch, 2, options.batch, 64},
           {1000, ColdMode::kMap, 2, 1, 64},
-          {1000, ColdMode::kPrefetch, 2, options.batch, 1}};
+          {1000, ColdMode::kPrefetch, 2, options.batch, 1},
+          {3000, ColdMode::kPushdown, 1, 1, 64},
+          {1000, ColdMode::kPushdown, 2, options.batch, 1}};
+}
+
+// Cold rows that came in the way the case is about.
+int64_t RowsByMode(ColdMode mode, const SequenceTierStats& tiers) {
+  switch (mode) {
+    case ColdMode::kPrefetch:
+      return tiers.cold_rows_fetched;
+    case ColdMode::kPushdown:
+      return tiers.cold_rows_pushed_down;
+    default:
+      return tiers.cold_rows_mapped;
+  }
+}
+
+bool EveryNodeServed(const SequenceTierStats& tiers, int nodes) {
+  const auto served = std::count_if(
+      tiers.cold_rows_by_node.begin(), tiers.cold_rows_by_node.end(),
+      [](const auto& node) { return node.second > 0; });
+  return served == nodes;
 }
 
 class ExactnessBench {
@@ -169,15 +192,14 @@ class ExactnessBench {
       const SequenceTierStats& tiers = runs[i].end.tiers;
       compared += static_cast<int64_t>(reference_[i].logits.size());
       different += Differences(reference_[i], runs[i]);
-      cold += tiers.cold_rows_mapped + tiers.cold_rows_fetched;
+      cold += RowsByMode(c.mode, tiers);
       late += tiers.late_fetches;
       promoted += tiers.promoted_tokens;
       deferred += tiers.deferred_drops;
       t0_share += static_cast<double>(tiers.t0_tokens) /
                   static_cast<double>(tiers.t0_tokens + tiers.t1_tokens) /
                   static_cast<double>(runs.size());
-      every_node_served &=
-          static_cast<int>(tiers.cold_rows_by_node.size()) == c.nodes;
+      every_node_served &= EveryNodeServed(tiers, c.nodes);
     }
     const bool all_hot = c.ratio == 10000;
     const bool proves = all_hot || (cold > 0 && every_node_served);
