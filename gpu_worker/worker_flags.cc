@@ -16,7 +16,8 @@ absl::Status Later(const char* flag, const std::string& value) {
 }
 
 void RegisterProcess(Flags& flags, WorkerFlags& f) {
-  flags.AddText("model", &f.engine.model, "Directory of the model");
+  flags.AddText("model", &f.engine.model,
+                "Directory of the model; has no default");
   flags.AddText("device", &f.engine.device, "cpu or cuda");
   flags.AddAddress("listen", &f.listen, "Generate API");
   flags.AddAddress("admin-listen", &f.admin_listen, "Admin API");
@@ -90,23 +91,31 @@ void WorkerFlags::Register(Flags& flags) {
   flags.AddChoice("placement", &placement_,
                   {"attention", "age-normalised", "recency", "random"},
                   "What decides which tokens stay in T0");
-  flags.AddText("eviction", &eviction_, "Policy that destroys rows: none");
+  flags.AddText("eviction", &eviction_,
+                "Policy that destroys rows: none (others in a later release)");
   flags.AddRatio("per-event-ratio", &per_event_ratio_,
-                 "Share destroyed at each event");
-  flags.AddRatio("cumulative-cap", &cumulative_cap_,
-                 "Share of all generated tokens that may ever be destroyed");
+                 "Share destroyed at each event (later release)");
+  flags.AddRatio(
+      "cumulative-cap", &cumulative_cap_,
+      "Share of all generated tokens that may ever be destroyed (later "
+      "release)");
   flags.AddInteger("budget-tokens", &budget_tokens_, 0, 1 << 30,
-                   "Rows kept by a budget policy");
-  flags.AddRatio("budget-ratio", &budget_ratio_, "The same as a share");
+                   "Rows kept by a budget policy (later release)");
+  flags.AddRatio("budget-ratio", &budget_ratio_,
+                 "The same as a share (later release)");
   flags.AddText("selection", &selection_,
-                "Policy that reads fewer pages: none");
-  flags.AddRatio("t2-ratio", &t2_ratio_, "Share of non-T0 tokens in T2");
-  flags.AddInteger("t2-bits", &t2_bits_, 4, 8, "Bits of T2: 8 or 4");
+                "Policy that reads fewer pages: none (others in a later "
+                "release)");
+  flags.AddRatio("t2-ratio", &t2_ratio_,
+                 "Share of non-T0 tokens in T2 (later release)");
+  flags.AddInteger("t2-bits", &t2_bits_, 4, 8,
+                   "Bits of T2: 8 or 4 (later release)");
   flags.AddChoice("cold", &cold_, {"auto", "map", "prefetch", "pushdown"},
                   "How cold rows reach attention");
   flags.AddChoice("exactness", &exactness_, {"bitwise", "rounding"},
                   "Whether all parties must compute the same bits");
-  flags.AddInteger("replicas", &replicas_, 1, 2, "Nodes that hold each page");
+  flags.AddInteger("replicas", &replicas_, 1, 2,
+                   "Nodes that hold each page: 1 (2 in a later release)");
   flags.AddInteger("stripe", &stripe_, 64, 1 << 20,
                    "Positions of a stripe: 64 times a power of two");
   RegisterFaultFlags(flags, engine);
@@ -129,7 +138,6 @@ absl::Status WorkerFlags::Finish() {
   if (t2_bits_ != 8) return Later("t2-bits", absl::StrCat(t2_bits_));
   if (!protect_prompt_) return Later("protect-prompt", "false");
   if (replicas_ != 1) return Later("replicas", absl::StrCat(replicas_));
-  if (cold_ == "pushdown") return Later("cold", cold_);
   if (granularity_ != 64 && granularity_ != 16 && granularity_ != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--granularity is ", granularity_, ", must be 64, 16 or 1"));
@@ -153,6 +161,7 @@ absl::Status WorkerFlags::Finish() {
   t.tls = tls;
   t.cold = cold_ == "map"        ? ColdMode::kMap
            : cold_ == "prefetch" ? ColdMode::kPrefetch
+           : cold_ == "pushdown" ? ColdMode::kPushdown
                                  : ColdMode::kAuto;
   t.exactness = exactness_ == "bitwise" ? ExactnessMode::kBitwise
                                         : ExactnessMode::kRounding;

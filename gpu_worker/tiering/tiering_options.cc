@@ -50,11 +50,6 @@ absl::Status TieringOptions::Validate() const {
     return absl::InvalidArgumentError(absl::StrCat(
         "--granularity is ", granularity, ", must be 64, 16 or 1"));
   }
-  if (cold == ColdMode::kPushdown) {
-    return absl::UnimplementedError(
-        "--cold=pushdown is not available in this version; use auto, map or "
-        "prefetch");
-  }
   if (cold == ColdMode::kMap && map_dir.empty()) {
     return absl::InvalidArgumentError(
         "--cold=map needs --map-dir, which is empty");

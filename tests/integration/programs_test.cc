@@ -51,8 +51,8 @@ TEST(ProgramsTest, AWorkerRefusesBadFlagsByName) {
                 AllOf(HasSubstr("granularity"), HasSubstr("7")));
   ExpectRefusal(WorkerCommand({model, "--stripe=100"}),
                 AllOf(HasSubstr("stripe"), HasSubstr("100")));
-  ExpectRefusal(WorkerCommand({model, "--cold=pushdown"}),
-                HasSubstr("pushdown"));
+  ExpectRefusal(WorkerCommand({model, "--replicas=2"}),
+                AllOf(HasSubstr("replicas"), HasSubstr("2")));
   ExpectRefusal(WorkerCommand({model, "--device=tpu"}), HasSubstr("tpu"));
   ExpectRefusal(WorkerCommand({model, "--no-such-flag"}),
                 HasSubstr("no-such-flag"));

@@ -59,7 +59,7 @@ FlagTable Table() {
       {"placement", {"", "lru"}},
       {"eviction", {"", "h2o"}},
       {"selection", {"", "quest"}},
-      {"cold", {"", "warm", "pushdown"}},
+      {"cold", {"", "warm"}},
       {"exactness", {"", "loose"}},
       {"log-level", {"", "loud", "INFO"}},
       {"log-format", {"", "xml"}},
