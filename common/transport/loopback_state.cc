@@ -154,7 +154,9 @@ bool LoopbackNetwork::State::DeliverPackets() {
     absl::StatusOr<Message> message = CopyMessage(packet.message);
     if (!message.ok()) {
       far.node->table->CountDropped();
-      far.node->table->FailPeer(far.peer, message.status(), true);
+      if (!HasMagic(*packet.message.header)) {
+        far.node->table->FailPeer(far.peer, message.status(), true);
+      }
     } else if (far.node->table->Admit(far.peer, message->header)) {
       far.node->table->Deliver(far.peer, *std::move(message));
     }

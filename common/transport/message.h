@@ -72,9 +72,14 @@ using EncodedHeader = std::array<std::byte, kMessageHeaderBytes>;
 EncodedHeader EncodeHeader(const MessageHeader& header,
                            std::span<const std::span<const std::byte>> body);
 
+// Whether `bytes` begin as a message does. Who sends anything else speaks
+// another protocol; every other fault of a header is that one message's.
+bool HasMagic(std::span<const std::byte> bytes);
+
 // Decodes and checks magic, version, length; not the CRC. INVALID_ARGUMENT
 // naming the field and both values; an unknown version is
-// FAILED_PRECONDITION.
+// FAILED_PRECONDITION. A type that is not named above is decoded as it came:
+// a request of a later program is to be answered UNIMPLEMENTED.
 absl::StatusOr<MessageHeader> DecodeHeader(std::span<const std::byte> bytes);
 
 // DATA_LOSS when the CRC of header and body is wrong. Reads the whole body, so

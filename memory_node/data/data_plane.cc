@@ -61,6 +61,11 @@ DataPlane::Answer DataPlane::Dispatch(const Incoming& incoming) {
   const MessageHeader& header = incoming.message.header;
   if (header.type == MessageType::kPingRequest) return {};
   if (header.type == MessageType::kHelloRequest) return Hello(incoming);
+  if (header.type > MessageType::kScoresRequest) {
+    return {absl::UnimplementedError(
+                absl::StrCat("message type ", static_cast<int>(header.type))),
+            {}};
+  }
   OperationMetrics& metrics = MetricsOf(header.type);
   const absl::Time start = clock_.Now();
   absl::StatusOr<std::string> tenant = peers_.Tenant(incoming.peer, start);

@@ -495,6 +495,23 @@ TYPED_TEST_P(TransportConformanceTest, ShutdownWaitsForAReplyUnderWay) {
   EXPECT_TRUE(this->results_.Wait(1)[0].ok());
 }
 
+// Whether it can be answered is the handler's to say: here it is.
+TYPED_TEST_P(TransportConformanceTest, ATypeOfALaterProgramReachesTheHandler) {
+  this->StartClient();
+  Request request = this->MakeRequest(RandomBytes(100, 1));
+  request.header.type = static_cast<MessageType>(0x7fff);
+
+  ASSERT_TRUE(
+      this->client_
+          ->Submit(this->peer_, std::move(request), this->results_.Expect())
+          .ok());
+
+  const auto reply = std::move(this->results_.Wait(1)[0]);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->header.type, static_cast<MessageType>(0x8000));
+  EXPECT_EQ(this->client_lost_.load(), 0);
+}
+
 TYPED_TEST_P(TransportConformanceTest, AMalformedRequestIsRefusedAtOnce) {
   this->StartClient();
   Request reply_type = this->MakeRequest({});
@@ -525,7 +542,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     AnUnknownPeerIsNotFound, NobodyListeningMeansUnavailable, ATakenPortIsNamed,
     AServerComesBackOnItsPort, ATransportMayGoRightAfterItsConnect,
     ShutdownEndsEverything, ShutdownWaitsForAReplyUnderWay,
-    AMalformedRequestIsRefusedAtOnce);
+    ATypeOfALaterProgramReachesTheHandler, AMalformedRequestIsRefusedAtOnce);
 
 }  // namespace farkv
 

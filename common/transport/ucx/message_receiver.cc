@@ -63,7 +63,7 @@ ucs_status_t MessageReceiver::Take(std::span<const std::byte> header,
   const absl::StatusOr<MessageHeader> decoded = CheckHeader(header, length);
   if (!decoded.ok()) {
     table_->CountDropped();
-    table_->FailPeer(*peer, decoded.status(), true);
+    if (!HasMagic(header)) table_->FailPeer(*peer, decoded.status(), true);
     return UCS_OK;
   }
   if (!table_->Admit(*peer, *decoded)) return UCS_OK;

@@ -4,8 +4,9 @@
 // callback, a large one (rendezvous) is received straight into the buffer.
 // Engine thread only.
 //
-// Nothing on the wire is trusted: a bad header or length fails its peer, and
-// no memory is taken before the length is checked and credited.
+// Nothing on the wire is trusted: what does not begin as a message fails its
+// peer, a message with a bad header or length is dropped and counted, and no
+// memory is taken before the length is checked and credited.
 #ifndef FARKV_COMMON_TRANSPORT_UCX_MESSAGE_RECEIVER_H_
 #define FARKV_COMMON_TRANSPORT_UCX_MESSAGE_RECEIVER_H_
 

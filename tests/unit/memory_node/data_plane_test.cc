@@ -363,6 +363,16 @@ TEST_F(DataPlaneTest, AMessageWithAWrongChecksumGetsNoReplyAndIsCounted) {
               "farkv_node_dropped_messages_total 1");
 }
 
+TEST_F(DataPlaneTest, ARequestOfALaterProgramIsUnimplementedAndNoOffence) {
+  ASSERT_TRUE(Hello().ok());
+
+  EXPECT_EQ(Call(static_cast<MessageType>(13), ToBytes("move")).status().code(),
+            absl::StatusCode::kUnimplemented);
+
+  EXPECT_TRUE(Call(MessageType::kPingRequest, {}).ok());
+  EXPECT_EQ(data_plane_.peers().size(), 1u);
+}
+
 TEST_F(DataPlaneTest, AfterItsLeaseASessionReadsNothing) {
   ASSERT_TRUE(Hello().ok());
   const Generation generation = StoredPage({0, 0});
