@@ -100,15 +100,13 @@ absl::StatusOr<Regex> Regex::Compile(absl::string_view pattern) {
 struct RegexSearch::State {
   pcre2_match_data* data;
   pcre2_match_context* context;
-  pcre2_jit_stack* stack;
+  pcre2_jit_stack* stack = nullptr;  // made when the machine's is too small
 
   explicit State(const pcre2_code* code)
       : data(pcre2_match_data_create_from_pattern(code, nullptr)),
-        context(pcre2_match_context_create(nullptr)),
-        stack(pcre2_jit_stack_create(kJitStackMin, kJitStackMax, nullptr)) {
+        context(pcre2_match_context_create(nullptr)) {
     pcre2_set_match_limit(context, kMatchLimit);
     pcre2_set_heap_limit(context, kHeapKib);
-    pcre2_jit_stack_assign(context, nullptr, stack);
   }
   ~State() {
     pcre2_match_data_free(data);
@@ -120,13 +118,23 @@ struct RegexSearch::State {
 
   // PCRE2's count or error.
   int Match(const pcre2_code* code, absl::string_view subject, size_t at) {
+    int count = MatchOnce(code, subject, at, 0);
+    if (count == PCRE2_ERROR_JIT_STACKLIMIT && stack == nullptr) {
+      stack = pcre2_jit_stack_create(kJitStackMin, kJitStackMax, nullptr);
+      pcre2_jit_stack_assign(context, nullptr, stack);
+      count = MatchOnce(code, subject, at, 0);
+    }
+    if (count == PCRE2_ERROR_JIT_STACKLIMIT) {
+      count = MatchOnce(code, subject, at, PCRE2_NO_JIT);
+    }
+    return count;
+  }
+
+  int MatchOnce(const pcre2_code* code, absl::string_view subject, size_t at,
+                uint32_t options) {
     // Checking UTF-8 here would read the rest of the text at each match.
-    const uint32_t options = PCRE2_NO_UTF_CHECK;
-    const int count = pcre2_match(code, Units(subject), subject.size(), at,
-                                  options, data, context);
-    if (count != PCRE2_ERROR_JIT_STACKLIMIT) return count;
     return pcre2_match(code, Units(subject), subject.size(), at,
-                       options | PCRE2_NO_JIT, data, context);
+                       PCRE2_NO_UTF_CHECK | options, data, context);
   }
 };
 

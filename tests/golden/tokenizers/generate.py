@@ -1,6 +1,7 @@
 """Makes the small tokenizers of each family and the ids that they must give.
 
-usage: generate.py          (needs Python's tokenizers and sentencepiece)
+usage: generate.py [SMOLLM2.gguf]     (needs Python's tokenizers,
+sentencepiece and, for the file that scripts/fetch_model.sh brings, gguf)
 
 The pre-tokenizer, normaliser and decoder sections are those of the families'
 published tokenizer.json files; vocabulary and merges are trained on the texts
@@ -8,7 +9,8 @@ of corpus.py, so that files stay small. Writes into its own folder: texts.jsonl,
 and for each family FAMILY/tokenizer.json and FAMILY.ids; spm_*/tokenizer.model
 by the SentencePiece library. An .ids file holds, for each text, the number of
 ids and the ids, all as LEB128; FAMILY.decoded the texts that the ids decode to, where those
-differ: [index of the text, decoded text] in each line.
+differ: [index of the text, decoded text] in each line. Some trainers break ties by
+chance, so a new run makes other vocabularies and their ids.
 """
 
 import collections
@@ -171,7 +173,8 @@ def write_tokenizer(name, made):
 def write_sentencepiece(name, texts, **options):
     folder = os.path.join(HERE, name)
     os.makedirs(folder, exist_ok=True)
-    prefix = os.path.join(folder, "tokenizer")
+    os.chdir(folder)  # the file holds the prefix that it was made with
+    prefix = "tokenizer"
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(t for t in texts if "\0" not in t),
         model_prefix=prefix, vocab_size=VOCAB, hard_vocab_limit=False,
@@ -184,6 +187,30 @@ def write_sentencepiece(name, texts, **options):
     ids = [processor.encode(t) for t in texts]
     write_ids(name, ids)
     write_decoded(name, texts, [processor.decode(i) for i in ids])
+
+
+def write_ids_of(name, made, texts):
+    ids = [made.encode(t, add_special_tokens=False).ids for t in texts]
+    write_ids(name, ids)
+    write_decoded(name, texts, [made.decode(i) for i in ids])
+
+
+def smollm2_of_gguf(path):
+    """The tokenizer of the real model; its file is too large to be here."""
+    import gguf  # pylint: disable=import-outside-toplevel
+    fields = gguf.GGUFReader(path).fields
+    pieces, kinds, merges = (
+        fields["tokenizer.ggml." + name].contents()
+        for name in ("tokens", "token_type", "merges"))
+    made = tokenizers.Tokenizer(models.BPE(
+        vocab={piece: at for at, piece in enumerate(pieces)},
+        merges=[tuple(merge.split(" ")) for merge in merges]))
+    made.pre_tokenizer = sequence(
+        pre_tokenizers.Digits(individual_digits=True), byte_level(True))
+    made.decoder = decoders.ByteLevel()
+    made.add_special_tokens([
+        special(piece) for piece, kind in zip(pieces, kinds) if kind == 3])
+    return made
 
 
 def main():
@@ -204,11 +231,11 @@ def main():
                 special_tokens=[("<|begin_of_text|>", made.token_to_id(
                     "<|begin_of_text|>"))])
         write_tokenizer(name, made)
-        ids = [made.encode(t, add_special_tokens=False).ids for t in texts]
-        write_ids(name, ids)
-        write_decoded(name, texts, [made.decode(i) for i in ids])
+        write_ids_of(name, made, texts)
     write_sentencepiece("spm_bpe", texts, model_type="bpe", byte_fallback=True)
     write_sentencepiece("spm_unigram", texts, model_type="unigram")
+    if len(sys.argv) > 1:
+        write_ids_of("smollm2_gguf", smollm2_of_gguf(sys.argv[1]), texts)
     return 0
 
 
