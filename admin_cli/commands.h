@@ -13,7 +13,7 @@ int GetNodes(const CliOptions& options);
 int GetPools(const CliOptions& options);
 int GetSessions(const CliOptions& options);
 int GetSequences(const CliOptions& options);
-// `sequence` is a request id or a session id in hex.
+// `sequence` is a request id or a session as `get` shows it.
 int DescribeSequence(const CliOptions& options, const std::string& sequence);
 int Generate(const CliOptions& options, const GenerateOptions& generate);
 int PrintVersion(const CliOptions& options);

@@ -1,9 +1,12 @@
+#include <chrono>
 #include <iostream>
+#include <utility>
+#include <vector>
 
-#include "absl/strings/escaping.h"
 #include "admin_cli/commands.h"
 #include "admin_cli/output.h"
 #include "admin_cli/peers.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/status_codec.h"
 
 namespace farkv {
@@ -13,8 +16,7 @@ using namespace admin::v1;  // NOLINT: the messages of the admin service
 
 void PrintHead(const Sequence& sequence) {
   std::cout << "Request:    " << sequence.request_id() << "\n"
-            << "Session:    " << absl::BytesToHexString(sequence.session_id())
-            << "\n"
+            << "Session:    " << ShownSession(sequence.session_id()) << "\n"
             << "State:      " << sequence.state() << "\n"
             << "Prompt:     " << sequence.prompt_tokens() << " tokens\n"
             << "Generated:  " << sequence.generated_tokens() << " tokens\n"
@@ -24,40 +26,52 @@ void PrintHead(const Sequence& sequence) {
             << sequence.cold_mode() << "\n\n";
 }
 
+void PrintTierMap(const CliOptions& options,
+                  const GetTierMapResponse& response) {
+  if (options.output == "table") PrintHead(response.sequence());
+  Output output("TierMap", {{"PAGE", "page"},
+                            {"STORED", "stored"},
+                            {"NODE", "node"},
+                            {"TIER OF EACH TOKEN", "tiers"}});
+  for (const auto& page : response.pages()) {
+    output.AddRow(
+        {page.page_index(), page.stored(), page.node_id(), page.tiers()});
+  }
+  output.Print(options.output, std::cout);
+}
+
+absl::StatusOr<GetTierMapResponse> GetTierMap(const CliOptions& options,
+                                              const std::string& address,
+                                              const std::string& sequence) {
+  FARKV_ASSIGN_OR_RETURN(const auto channel, Dial(options, address));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       absl::ToChronoMilliseconds(options.timeout));
+  GetTierMapRequest request;
+  request.set_sequence(sequence);
+  GetTierMapResponse response;
+  FARKV_RETURN_IF_ERROR(
+      FromGrpcStatus(AdminService::NewStub(channel)->GetTierMap(
+          &context, request, &response)));
+  return response;
+}
+
 }  // namespace
 
 int DescribeSequence(const CliOptions& options, const std::string& sequence) {
-  absl::Status last = absl::NotFoundError("no worker was asked");
-  std::string last_address = sequence;
+  std::vector<std::pair<std::string, absl::Status>> errors;
+  bool reached = false;
   for (const std::string& address : options.workers) {
-    GetTierMapResponse response;
-    CliOptions quiet = options;
-    auto channel = Dial(quiet, address);
-    last_address = address;
-    last = channel.status();
-    if (!channel.ok()) continue;
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() +
-                         absl::ToChronoMilliseconds(options.timeout));
-    GetTierMapRequest request;
-    request.set_sequence(sequence);
-    last = FromGrpcStatus(AdminService::NewStub(*channel)->GetTierMap(
-        &context, request, &response));
-    if (!last.ok()) continue;
-    if (options.output == "table") PrintHead(response.sequence());
-    Output output("TierMap", {{"PAGE", "page"},
-                              {"STORED", "stored"},
-                              {"NODE", "node"},
-                              {"TIER OF EACH TOKEN", "tiers"}});
-    for (const auto& page : response.pages()) {
-      output.AddRow(
-          {page.page_index(), page.stored(), page.node_id(), page.tiers()});
+    const auto response = GetTierMap(options, address, sequence);
+    if (response.ok()) {
+      PrintTierMap(options, *response);
+      return kExitOk;
     }
-    output.Print(options.output, std::cout);
-    return kExitOk;
+    reached = reached || !IsUnreachable(response.status());
+    errors.emplace_back(address, response.status());
   }
-  PrintError(last_address, last);
-  return absl::IsUnavailable(last) ? kExitUnhealthy : kExitError;
+  for (const auto& [address, status] : errors) PrintError(address, status);
+  return reached ? kExitError : kExitUnhealthy;
 }
 
 }  // namespace farkv

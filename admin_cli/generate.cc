@@ -1,7 +1,5 @@
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "admin_cli/commands.h"
 #include "admin_cli/peers.h"
@@ -26,7 +24,7 @@ void FillSampling(const GenerateOptions& o, GenerateRequest& request) {
   if (o.ignore_eos) stopping->set_ignore_eos(true);
 }
 
-absl::StatusOr<GenerateRequest> MakeRequest(const GenerateOptions& o) {
+GenerateRequest MakeRequest(const GenerateOptions& o) {
   GenerateRequest request;
   request.set_request_id(o.request_id);
   FillSampling(o, request);
@@ -37,14 +35,6 @@ absl::StatusOr<GenerateRequest> MakeRequest(const GenerateOptions& o) {
     return request;
   }
   request.set_text(o.prompt);
-  if (o.prompt_file.empty()) return request;
-  std::ifstream file(o.prompt_file);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) {
-    return absl::NotFoundError("cannot read \"" + o.prompt_file + "\"");
-  }
-  request.set_text(text.str());
   return request;
 }
 
@@ -131,18 +121,16 @@ class Collector {
 }  // namespace
 
 int Generate(const CliOptions& options, const GenerateOptions& generate) {
-  const auto request = MakeRequest(generate);
   const auto channel = Dial(options, generate.worker);
-  for (const absl::Status& s : {request.status(), channel.status()}) {
-    if (s.ok()) continue;
-    PrintError(generate.worker, s);
+  if (!channel.ok()) {
+    PrintError(generate.worker, channel.status());
     return kExitError;
   }
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() +
                        absl::ToChronoMilliseconds(options.timeout));
   const auto stub = GenerationService::NewStub(*channel);
-  const auto reader = stub->Generate(&context, *request);
+  const auto reader = stub->Generate(&context, MakeRequest(generate));
   Collector collector(options.output == "json");
   for (GenerateResponse response; reader->Read(&response);) {
     collector.Take(response);

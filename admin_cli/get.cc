@@ -1,6 +1,5 @@
 #include <iostream>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "admin_cli/commands.h"
 #include "admin_cli/output.h"
@@ -41,7 +40,7 @@ void AddSession(const Session& session, const std::string& node,
                 Output& output) {
   const auto& g = session.geometry();
   output.AddRow(
-      {absl::BytesToHexString(session.session_id()), node, session.tenant(),
+      {ShownSession(session.session_id()), node, session.tenant(),
        session.worker_id(),
        absl::StrCat(g.num_layers(), "x", g.num_kv_heads(), "x", g.head_dim()),
        session.pages(), session.stored_pages(), FormatBytes(session.bytes()),
@@ -66,6 +65,13 @@ int GetNodes(const CliOptions& options) {
         GetProcessResponse response;
         const auto status = stub.GetProcess(context, {}, &response);
         if (!status.ok()) return status;
+        if (response.kind() == PROCESS_KIND_WORKER) {
+          return grpc::Status(
+              grpc::StatusCode::FAILED_PRECONDITION,
+              absl::StrCat("this is worker ", response.id(),
+                           ", not a memory node; for workers: get sequences "
+                           "or get pools, with --workers"));
+        }
         const char* state = response.draining()   ? "draining"
                             : response.pressure() ? "pressure"
                                                   : "ready";
@@ -160,7 +166,7 @@ int GetSequences(const CliOptions& options) {
         ListSequencesResponse response;
         const auto status = stub.ListSequences(context, {}, &response);
         for (const Sequence& s : response.sequences()) {
-          output.AddRow({s.request_id(), absl::BytesToHexString(s.session_id()),
+          output.AddRow({s.request_id(), ShownSession(s.session_id()),
                          s.state(), s.prompt_tokens(), s.generated_tokens(),
                          s.t0_tokens(), s.t1_tokens(), s.cold_rows_read(),
                          s.cold_mode(), Seconds(s.age())});

@@ -15,8 +15,8 @@ namespace farkv {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitError = 1;
 inline constexpr int kExitUsage = 2;
-inline constexpr int kExitPartial = 3;    // some of the peers answered
-inline constexpr int kExitUnhealthy = 4;  // a peer is not reachable or healthy
+inline constexpr int kExitPartial = 3;    // some of the peers failed
+inline constexpr int kExitUnhealthy = 4;  // no peer could be reached
 
 struct CliOptions {
   std::vector<std::string> nodes;    // admin addresses of memory nodes
@@ -28,8 +28,7 @@ struct CliOptions {
 
 struct GenerateOptions {
   std::string worker;  // address of the Generate API
-  std::string prompt;
-  std::string prompt_file;
+  std::string prompt;  // used when there are no ids
   std::vector<int32_t> prompt_ids;
   std::string request_id;
   std::optional<float> temperature, top_p, hbm_ratio;

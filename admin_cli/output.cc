@@ -2,14 +2,30 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "common/base/session_handle.h"
+
 namespace farkv {
 namespace {
 
+// Names come from other processes: nothing in them may drive the terminal.
 std::string Text(const nlohmann::json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  if (!value.is_string()) return value.dump();
+  auto text = value.get<std::string>();
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); },
+      '?');
+  return text;
 }
 
 }  // namespace
+
+std::string ShownSession(const std::string& session_id) {
+  if (session_id.empty()) return "-";
+  return absl::BytesToHexString(session_id.substr(0, kSessionHandleBytes));
+}
 
 void Output::Print(const std::string& format, std::ostream& out) const {
   format == "json" ? PrintJson(out) : PrintTable(out);

@@ -36,6 +36,9 @@ class Output {
   std::vector<std::vector<nlohmann::json>> rows_;
 };
 
+// A session as it is named to operators: 8 hex digits; "-" for none.
+std::string ShownSession(const std::string& session_id);
+
 }  // namespace farkv
 
 #endif  // FARKV_ADMIN_CLI_OUTPUT_H_

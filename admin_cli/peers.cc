@@ -35,12 +35,16 @@ void PrintError(const std::string& address, const absl::Status& status,
   }
 }
 
+bool IsUnreachable(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
 int ForEachPeer(const CliOptions& options,
                 const std::vector<std::string>& addresses,
                 const std::function<
                     grpc::Status(AdminStub& stub, grpc::ClientContext* context,
                                  const std::string& address)>& call) {
-  size_t failed = 0;
+  size_t failed = 0, unreachable = 0;
   for (const std::string& address : addresses) {
     absl::Status status;
     auto channel = Dial(options, address);
@@ -55,10 +59,12 @@ int ForEachPeer(const CliOptions& options,
     }
     if (status.ok()) continue;
     ++failed;
+    if (IsUnreachable(status)) ++unreachable;
     PrintError(address, status);
   }
   if (failed == 0) return kExitOk;
-  return failed == addresses.size() ? kExitUnhealthy : kExitPartial;
+  if (failed < addresses.size()) return kExitPartial;
+  return unreachable == failed ? kExitUnhealthy : kExitError;
 }
 
 }  // namespace farkv

@@ -27,8 +27,12 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const CliOptions& options,
 void PrintError(const std::string& address, const absl::Status& status,
                 bool answered = false);
 
+// No answer came, or the process does not serve now.
+bool IsUnreachable(const absl::Status& status);
+
 // Runs `call` for each address; it fills in a context with the deadline set.
-// Returns the exit code: ok, unhealthy when none answered, else partial.
+// Returns the exit code: ok; partial when some failed; when all did, unhealthy
+// if none could be reached, else error.
 int ForEachPeer(const CliOptions& options,
                 const std::vector<std::string>& addresses,
                 const std::function<
