@@ -38,6 +38,20 @@ class WorkerFaultsTest : public ::testing::Test {
     ASSERT_TRUE(full.ok()) << full.status();
     reference_ = (*full)->Generate(LongRequest()).tokens;
     ASSERT_EQ(reference_.size(), static_cast<size_t>(kTokens));
+    ExpectCleanEnd(**full, 0);
+  }
+
+  // Whoever was not killed must have given back everything.
+  void TearDown() override {
+    const auto was_killed = [](ChildProcess& process) {
+      return process.Wait(absl::ZeroDuration()).ok();
+    };
+    auto& nodes = cluster_->nodes();
+    if (worker_ != nullptr && !was_killed(worker_->process())) {
+      ExpectCleanEnd(*worker_, nodes.size());
+    }
+    std::erase_if(nodes, [&](auto& node) { return was_killed(node.process); });
+    ExpectCleanEnd(*cluster_);
   }
 
   void StartNode() {
@@ -151,20 +165,11 @@ TEST_F(WorkerFaultsTest, AKilledWorkersPagesAreFreeAfterItsLease) {
   request.mutable_stopping()->set_max_new_tokens(6000);
   const auto reader = worker_->generation().Generate(&context, request);
   worker::v1::GenerateResponse response;
-  const auto admin = AdminAt(cluster_->nodes().front().admin_port);
-  const auto used_pages = [&admin] {
-    grpc::ClientContext pools_context;
-    SetDeadline(pools_context, absl::Seconds(5));
-    admin::v1::ListPoolsResponse pools;
-    EXPECT_TRUE(admin->ListPools(&pools_context, {}, &pools).ok());
-    uint64_t used = 0;
-    for (const auto& pool : pools.pools()) {
-      used +=
-          pool.used_pages() + pool.reserved_pages() + pool.quarantined_pages();
-    }
-    return used;
+  const uint16_t node = cluster_->nodes().front().metrics_port;
+  const auto used_bytes = [node] {
+    return ReadMetrics(node)["farkv_node_pool_used_bytes"];
   };
-  while (used_pages() == 0) {
+  while (used_bytes() == 0) {
     ASSERT_TRUE(reader->Read(&response));
   }
 
@@ -173,11 +178,10 @@ TEST_F(WorkerFaultsTest, AKilledWorkersPagesAreFreeAfterItsLease) {
   }
   reader->Finish();
 
+  ASSERT_TRUE(worker_->process().Wait(absl::Seconds(10)).ok());
   // One lease until it ends, one more in quarantine.
-  const absl::Time end = absl::Now() + absl::Seconds(20);
-  while (used_pages() > 0 && absl::Now() < end) {
-  }
-  EXPECT_EQ(used_pages(), 0u);
+  ExpectSettled([node] { return DebtsOfNode(node); },
+                &cluster_->nodes().front().process, absl::Seconds(20));
 }
 
 }  // namespace

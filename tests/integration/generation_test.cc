@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <csignal>
 #include <optional>
 #include <thread>
 
@@ -49,37 +48,23 @@ class GenerationTest : public ::testing::Test {
     worker_ = *std::move(worker);
   }
 
-  void TearDown() override {
-    if (worker_ == nullptr) return;
-    worker_->process().Signal(SIGTERM);
-    const auto code = worker_->process().Wait(absl::Seconds(60));
-    ASSERT_TRUE(code.ok()) << code.status();
-    EXPECT_EQ(*code, 0) << worker_->Log();
-    for (auto& node : cluster_->nodes()) ExpectEmpty(node);
-    const absl::Status stopped = cluster_->Stop();
-    EXPECT_TRUE(stopped.ok()) << stopped;
+  // Without nodes.
+  WorkerProcess& StartFull() {
+    auto worker = WorkerProcess::Start({});
+    EXPECT_TRUE(worker.ok()) << worker.status();
+    if (worker.ok()) full_ = *std::move(worker);
+    return *full_;
   }
 
-  // Every page is free and no lease is left.
-  static void ExpectEmpty(bench::NodeCluster::Node& node) {
-    const auto admin = AdminAt(node.admin_port);
-    admin::v1::ListPoolsResponse pools;
-    grpc::ClientContext pools_context;
-    SetDeadline(pools_context, absl::Seconds(5));
-    ASSERT_TRUE(admin->ListPools(&pools_context, {}, &pools).ok());
-    for (const auto& pool : pools.pools()) {
-      EXPECT_EQ(pool.used_pages(), 0u) << node.id;
-      EXPECT_EQ(pool.reserved_pages(), 0u) << node.id;
-    }
-    admin::v1::ListSessionsResponse sessions;
-    grpc::ClientContext sessions_context;
-    SetDeadline(sessions_context, absl::Seconds(5));
-    ASSERT_TRUE(admin->ListSessions(&sessions_context, {}, &sessions).ok());
-    EXPECT_EQ(sessions.sessions_size(), 0) << node.id;
+  void TearDown() override {
+    if (full_ != nullptr) ExpectCleanEnd(*full_, 0);
+    if (worker_ == nullptr) return;
+    ExpectCleanEnd(*worker_, cluster_->nodes().size());
+    ExpectCleanEnd(*cluster_);
   }
 
   std::optional<bench::NodeCluster> cluster_;
-  std::unique_ptr<WorkerProcess> worker_;
+  std::unique_ptr<WorkerProcess> worker_, full_;
 };
 
 // T0 holds what stays hot and not the whole context, so a step waits for the
@@ -89,12 +74,11 @@ constexpr int32_t kLongTokens = 1500;
 
 TEST_F(GenerationTest, FetchedColdRowsChangeNoToken) {
   Start(1, {"--hbm-ratio=0.1", "--cold=prefetch", kScarceT0});
-  auto full = WorkerProcess::Start({});
-  ASSERT_TRUE(full.ok()) << full.status();
+  WorkerProcess& full = StartFull();
   const GenerateRequest request = ForcedRequest(7, 20, kLongTokens);
 
   const Generated cold = worker_->Generate(request);
-  const Generated hot = (*full)->Generate(request);
+  const Generated hot = full.Generate(request);
 
   ASSERT_TRUE(cold.status.ok()) << cold.status.error_message();
   ASSERT_TRUE(cold.finished.has_value());
@@ -123,8 +107,7 @@ TEST_F(GenerationTest, TheFakeDeviceGivesTheSameTokens) {
   ASSERT_TRUE(late.finished.has_value());
   EXPECT_GT(late.finished->tiers().cold_rows_fetched(), 0);
   EXPECT_EQ(late.tokens, direct.tokens);
-  (*fake)->process().Signal(SIGTERM);
-  EXPECT_EQ((*fake)->process().Wait(absl::Seconds(60)).value_or(-1), 0);
+  ExpectCleanEnd(**fake, 1);
 }
 
 TEST_F(GenerationTest, EightSequencesOverTwoNodesReadMappedRows) {
@@ -132,8 +115,7 @@ TEST_F(GenerationTest, EightSequencesOverTwoNodesReadMappedRows) {
   StartWorker({"--hbm-ratio=0.1", "--granularity=16", "--stripe=128",
                "--spread", "--map-dir=" + cluster_->map_dir(),
                "--t0-bytes=16MiB"});
-  auto full = WorkerProcess::Start({});
-  ASSERT_TRUE(full.ok()) << full.status();
+  WorkerProcess& full = StartFull();
   const auto request = [](size_t i) {
     return ForcedRequest(i, 10 + static_cast<int32_t>(i), kLongTokens);
   };
@@ -152,7 +134,7 @@ TEST_F(GenerationTest, EightSequencesOverTwoNodesReadMappedRows) {
         << results[i].error->message() << "\n"
         << worker_->Log();
     mapped += results[i].finished->tiers().cold_rows_mapped();
-    EXPECT_EQ((*full)->Generate(request(i)).tokens, results[i].tokens);
+    EXPECT_EQ(full.Generate(request(i)).tokens, results[i].tokens);
   }
   EXPECT_GT(mapped, 0);
 }

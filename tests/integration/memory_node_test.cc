@@ -19,6 +19,7 @@
 #include "farkv/admin/v1/admin_service.grpc.pb.h"
 #include "farkv/memory/v1/memory_service.grpc.pb.h"
 #include "kernels/stream.h"
+#include "tests/integration/settled.h"
 #include "tests/testing/in_process_node.h"
 #include "tests/unit/memory_node/stored_rows.h"
 
@@ -66,7 +67,13 @@ class MemoryNodeTest : public ::testing::TestWithParam<Wire> {
     transport_->Shutdown(absl::Seconds(1));
     const TransportCounters counters = transport_->counters();
     EXPECT_EQ(counters.submitted, counters.completed);
-    EXPECT_EQ(node_->pool().stats().pins, 0u);
+    EXPECT_EQ(counters.open_operations, 0u);
+    // A test may have closed it itself.
+    client_->CloseSession(session_, node_->epoch(), 1000, kTimeout)
+        .IgnoreError();
+    testing::ExpectSettled(
+        [this] { return testing::DebtsOfNode(node_->ports().metrics); },
+        nullptr);
     node_.reset();
     EXPECT_FALSE(std::filesystem::exists(map_dir_ + "/node-under-test.sock"));
     std::filesystem::remove_all(map_dir_);

@@ -5,6 +5,9 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <optional>
+#include <regex>
 
 #include "absl/strings/str_cat.h"
 #include "bench/node_cluster.h"
@@ -15,6 +18,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<std::string> NodeCommand(const std::vector<std::string>& flags) {
   std::vector<std::string> command = {
@@ -85,6 +89,111 @@ TEST(ProgramsTest, ATakenPortIsNamed) {
   command = WorkerCommand({"--model=" + ReasonerDir()});
   command[1] = absl::StrCat("--listen=127.0.0.1:", taken);
   ExpectRefusal(command, HasSubstr(absl::StrCat(taken)));
+  ExpectCleanEnd(*cluster);
+}
+
+// A node whose log is read while it starts.
+class StartingNode {
+ public:
+  explicit StartingNode(std::vector<std::string> flags) {
+    flags.push_back("--port-file=" + port_file_);
+    auto process = ChildProcess::Start(NodeCommand(flags), log_file_);
+    EXPECT_TRUE(process.ok()) << process.status();
+    if (process.ok()) process_.emplace(*std::move(process));
+  }
+
+  ChildProcess& process() { return *process_; }
+  bool HasPortFile() const { return std::filesystem::exists(port_file_); }
+  bool LeftNothingButItsLog() const {
+    const std::filesystem::directory_iterator files(folder_.path());
+    return std::distance(begin(files), end(files)) == 1;
+  }
+  std::string Log() const {
+    std::ifstream file(log_file_);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // The port of /metrics, which is open before the node is ready; 0 when the
+  // log does not name it in time.
+  uint16_t AwaitMetricsPort() {
+    const std::regex line("progress in /metrics on port (\\d+)\n");
+    const absl::Time end = absl::Now() + absl::Seconds(30);
+    while (absl::Now() < end) {
+      std::smatch match;
+      const std::string log = Log();
+      if (std::regex_search(log, match, line)) {
+        return static_cast<uint16_t>(std::stoi(match.str(1)));
+      }
+      if (process_->Wait(absl::Milliseconds(5)).ok()) break;
+    }
+    ADD_FAILURE() << Log();
+    return 0;
+  }
+
+ private:
+  const TemporaryFolder folder_;
+  const std::string log_file_ = folder_.path() + "/log";
+  const std::string port_file_ = folder_.path() + "/ports.json";
+  std::optional<ChildProcess> process_;
+};
+
+bool IsReady(uint16_t port) {
+  return HttpGet(port, "/readyz").find("200 OK") != std::string::npos;
+}
+
+TEST(ProgramsTest, ANodeIsAliveWhileItPrefaultsAndReadyOnlyAfterwards) {
+  constexpr double kPool = 512.0 * 1024 * 1024;
+  StartingNode node({"--t1-bytes=512MiB", "--threads=1"});
+  const uint16_t port = node.AwaitMetricsPort();
+  EXPECT_THAT(HttpGet(port, "/healthz"), HasSubstr("200 OK"));
+
+  const absl::Time end = absl::Now() + absl::Seconds(60);
+  double done = 0;
+  bool ready = false;
+  while (!ready && absl::Now() < end) {
+    ready = IsReady(port);
+    const double now = ReadMetrics(port)["farkv_node_pool_slab_bytes"];
+    EXPECT_GE(now, done);
+    done = now;
+    EXPECT_TRUE(ready || !node.HasPortFile() || IsReady(port));
+  }
+
+  EXPECT_TRUE(ready) << node.Log();
+  EXPECT_EQ(done, kPool);
+  EXPECT_EQ(ReadMetrics(port)["farkv_node_pool_ready_bytes"], kPool);
+  EXPECT_THAT(node.Log(), AllOf(HasSubstr("prefaulting 512MiB"),
+                                HasSubstr("prefaulted 512MiB of 512MiB"),
+                                HasSubstr("GiB/s")));
+}
+
+TEST(ProgramsTest, SigtermEndsANodeThatPrefaults) {
+  StartingNode node({"--t1-bytes=4GiB", "--threads=1"});
+  node.AwaitMetricsPort();
+
+  node.process().Signal(SIGTERM);
+
+  EXPECT_EQ(node.process().Wait(absl::Seconds(10)).value_or(-1), 0);
+  EXPECT_THAT(node.Log(), Not(HasSubstr("ready:")));
+  EXPECT_TRUE(node.LeftNothingButItsLog());
+}
+
+TEST(ProgramsTest, ANodeThatAsksForMoreThanThereIsSaysSoAtTheStart) {
+  ExpectRefusal(NodeCommand({"--t1-bytes=1000000GiB"}),
+                AllOf(HasSubstr("--t1-bytes"), HasSubstr("1000000GiB"),
+                      HasSubstr("are available here")));
+  std::vector<std::string> few_files = {"/usr/bin/prlimit", "--nofile=300:300"};
+  for (const std::string& word : NodeCommand({"--t1-bytes=4GiB"})) {
+    few_files.push_back(word);
+  }
+  ExpectRefusal(few_files, AllOf(HasSubstr("64 slabs"), HasSubstr("300 open"),
+                                 HasSubstr("2816MiB")));
+}
+
+TEST(ProgramsTest, APortFileThatCannotBeWrittenIsNoticedBeforeReady) {
+  const std::string flag = "--port-file=/nonexistent/ports.json";
+  const auto refusal =
+      AllOf(HasSubstr("/nonexistent/ports.json"), Not(HasSubstr("ready:")));
+  ExpectRefusal(NodeCommand({flag}), refusal);
+  ExpectRefusal(WorkerCommand({"--model=" + ReasonerDir(), flag}), refusal);
 }
 
 TEST(ProgramsTest, ANodeRefusesBadFlagsByName) {
@@ -123,6 +232,7 @@ TEST(ProgramsTest, TheSocketOfADeadNodeIsReplacedThatOfALiveOneIsNot) {
   third->Signal(SIGTERM);
   EXPECT_EQ(third->Wait(absl::Seconds(60)).value_or(-1), 0);
   EXPECT_FALSE(std::filesystem::exists(socket));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() + "/third"));
 }
 
 TEST(ProgramsTest, FarkvctlShowsNodesAndFailsWhenNoneAnswers) {
@@ -149,6 +259,7 @@ TEST(ProgramsTest, FarkvctlShowsNodesAndFailsWhenNoneAnswers) {
   EXPECT_THAT(none.output, HasSubstr("127.0.0.1:1"));
   EXPECT_EQ(RunProgram({ctl, "get", "nonsense"}).exit_code, 2);
   EXPECT_EQ(RunProgram({ctl}).exit_code, 2);
+  ExpectCleanEnd(*cluster);
 }
 
 }  // namespace

@@ -1,18 +1,17 @@
 #include "tests/integration/worker_process.h"
 
-#include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "bench/engine_run.h"
 #include "common/base/status_macros.h"
@@ -167,26 +166,24 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments,
   return result;
 }
 
-std::string HttpGet(uint16_t port, const std::string& path) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const absl::Cleanup close_fd = [fd] { close(fd); };
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) !=
-      0) {
-    return "";
+void ExpectCleanEnd(WorkerProcess& worker, size_t num_nodes) {
+  ExpectSettled([&] { return DebtsOfWorker(worker.metrics_port()); },
+                &worker.process());
+  worker.process().Signal(SIGTERM);
+  const auto code = worker.process().Wait(absl::Seconds(60));
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 0) << worker.Log();
+  ExpectEvenAccounts(worker.Log(), num_nodes);
+}
+
+void ExpectCleanEnd(bench::NodeCluster& cluster) {
+  for (auto& node : cluster.nodes()) {
+    SCOPED_TRACE(node.id);
+    ExpectSettled([&] { return DebtsOfNode(node.metrics_port); },
+                  &node.process);
   }
-  const std::string request =
-      absl::StrCat("GET ", path, " HTTP/1.0\r\nHost: localhost\r\n\r\n");
-  if (write(fd, request.data(), request.size()) < 0) return "";
-  std::string response;
-  char buffer[4096];
-  for (ssize_t n = 0; (n = read(fd, buffer, sizeof(buffer))) > 0;) {
-    response.append(buffer, static_cast<size_t>(n));
-  }
-  return response;
+  const absl::Status stopped = cluster.Stop();
+  EXPECT_TRUE(stopped.ok()) << stopped;
 }
 
 }  // namespace farkv::testing

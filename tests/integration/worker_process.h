@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "bench/node_cluster.h"
 #include "common/process/child_process.h"
 #include "farkv/admin/v1/admin_service.grpc.pb.h"
 #include "farkv/worker/v1/generation_service.grpc.pb.h"
+#include "tests/integration/settled.h"
 
 namespace farkv::testing {
 
@@ -95,8 +97,12 @@ struct ProgramResult {
 ProgramResult RunProgram(const std::vector<std::string>& arguments,
                          absl::Duration timeout = absl::Seconds(60));
 
-// GETs http://127.0.0.1:port/path and returns the whole response.
-std::string HttpGet(uint16_t port, const std::string& path);
+// Waits until the worker is quiet, ends it, and checks that it has given back
+// everything and that each request to its `num_nodes` nodes was answered
+// exactly once.
+void ExpectCleanEnd(WorkerProcess& worker, size_t num_nodes);
+// The same of nodes whose workers have ended.
+void ExpectCleanEnd(bench::NodeCluster& cluster);
 
 }  // namespace farkv::testing
 
