@@ -17,6 +17,10 @@ using Kind = NormalizerStep::Kind;
 // Longest replacement: what bounds how much a text can grow.
 constexpr size_t kMaxContentBytes = 64;
 constexpr size_t kMaxSteps = 16;
+// How much longer than the text its rewritten form may be: Unicode's longest
+// decomposition is 11 times its character.
+constexpr size_t kMaxGrowth = 64;
+constexpr size_t kSpareBytes = 4096;
 
 absl::StatusOr<std::string> Compose(const std::string& text, Kind kind) {
   const bool ascii = std::all_of(text.begin(), text.end(), [](char c) {
@@ -69,8 +73,14 @@ absl::StatusOr<Normalizer> Normalizer::Create(
 
 absl::StatusOr<std::string> Normalizer::Apply(absl::string_view text) const {
   std::string out(text);
+  const size_t limit = kMaxGrowth * text.size() + kSpareBytes;
   for (const NormalizerStep& step : steps_) {
     if (out.empty()) break;
+    if (out.size() > limit) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the normaliser makes ", out.size(), " bytes of ",
+                       text.size(), ", at most ", limit, " are taken"));
+    }
     if (step.kind == Kind::kPrepend) {
       out.insert(0, step.content);
     } else if (step.kind == Kind::kReplace) {
