@@ -27,7 +27,7 @@ bool TiersPolicy::IsDue(const EventCounts& counts) const {
          counts.generated > sinks + recent && counts.cached > counts.budget;
 }
 
-int64_t TiersPolicy::AlwaysKept(int64_t /*budget*/) const {
+int64_t TiersPolicy::AlwaysKept(int64_t /*room*/) const {
   return sinks + recent;
 }
 
@@ -46,7 +46,7 @@ bool RandomPolicy::IsDue(const EventCounts& counts) const {
   return IsDueOverBudget(counts, recent);
 }
 
-int64_t RandomPolicy::AlwaysKept(int64_t /*budget*/) const { return recent; }
+int64_t RandomPolicy::AlwaysKept(int64_t /*room*/) const { return recent; }
 
 absl::StatusOr<RankedRows> RandomPolicy::Rank(
     const EvictionInput& input) const {
@@ -69,7 +69,7 @@ bool RecencyPolicy::IsDue(const EventCounts& counts) const {
   return IsDueOverBudget(counts, interval);
 }
 
-int64_t RecencyPolicy::AlwaysKept(int64_t /*budget*/) const { return 0; }
+int64_t RecencyPolicy::AlwaysKept(int64_t /*room*/) const { return 0; }
 
 absl::StatusOr<RankedRows> RecencyPolicy::Rank(
     const EvictionInput& input) const {

@@ -23,7 +23,7 @@ struct TiersPolicy {
 
   absl::Status Validate() const;
   bool IsDue(const EventCounts& counts) const;
-  int64_t AlwaysKept(int64_t budget) const;
+  int64_t AlwaysKept(int64_t room) const;
   absl::StatusOr<RankedRows> Rank(const EvictionInput& input) const;
 };
 
@@ -35,7 +35,7 @@ struct RandomPolicy {
 
   absl::Status Validate() const;
   bool IsDue(const EventCounts& counts) const;
-  int64_t AlwaysKept(int64_t budget) const;
+  int64_t AlwaysKept(int64_t room) const;
   absl::StatusOr<RankedRows> Rank(const EvictionInput& input) const;
 };
 
@@ -45,7 +45,7 @@ struct RecencyPolicy {
 
   absl::Status Validate() const;
   bool IsDue(const EventCounts& counts) const;
-  int64_t AlwaysKept(int64_t budget) const;
+  int64_t AlwaysKept(int64_t room) const;
   absl::StatusOr<RankedRows> Rank(const EvictionInput& input) const;
 };
 

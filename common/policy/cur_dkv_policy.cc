@@ -18,7 +18,7 @@ bool CurDkvPolicy::IsDue(const EventCounts& counts) const {
   return IsDueByBuffer(counts, buffer);
 }
 
-int64_t CurDkvPolicy::AlwaysKept(int64_t /*budget*/) const {
+int64_t CurDkvPolicy::AlwaysKept(int64_t /*room*/) const {
   return sinks + buffer;
 }
 

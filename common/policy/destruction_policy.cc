@@ -87,10 +87,13 @@ bool IsDue(const DestructionPolicy& policy, const EventCounts& counts) {
   return std::visit([&](const auto& p) { return p.IsDue(counts); }, policy);
 }
 
+int64_t AlwaysKept(const DestructionPolicy& policy, int64_t room) {
+  return std::visit([&](const auto& p) { return p.AlwaysKept(room); }, policy);
+}
+
 absl::Status CheckAdmission(const DestructionPolicy& policy,
                             int64_t prompt_tokens, int64_t budget) {
-  const int64_t always =
-      std::visit([&](const auto& p) { return p.AlwaysKept(budget); }, policy);
+  const int64_t always = AlwaysKept(policy, budget - prompt_tokens);
   if (prompt_tokens + always < budget) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "a budget of ", budget, " tokens cannot hold a protected prompt of ",

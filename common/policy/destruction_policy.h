@@ -56,6 +56,10 @@ absl::Status ValidatePolicy(const DestructionPolicy& policy);
 // Whether the policy, used alone, acts after this step.
 bool IsDue(const DestructionPolicy& policy, const EventCounts& counts);
 
+// Rows that stay whatever they hold, the protected prompt aside: sinks and the
+// youngest. `room` is what the budget leaves beside the prompt.
+int64_t AlwaysKept(const DestructionPolicy& policy, int64_t room);
+
 // INVALID_ARGUMENT when what always stays and one more do not fit the budget:
 // to be asked before a request is admitted (ALGORITHMS 0.3). `prompt_tokens` is
 // 0 when the prompt is not protected.

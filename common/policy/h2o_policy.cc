@@ -15,8 +15,8 @@ bool H2oPolicy::IsDue(const EventCounts& counts) const {
   return counts.cached > counts.budget;
 }
 
-int64_t H2oPolicy::AlwaysKept(int64_t budget) const {
-  return recent == kHalf ? budget / 2 : recent;
+int64_t H2oPolicy::AlwaysKept(int64_t room) const {
+  return recent == kHalf ? room / 2 : recent;
 }
 
 absl::StatusOr<RankedRows> H2oPolicy::Rank(const EvictionInput& input) const {

@@ -18,13 +18,14 @@ namespace farkv {
 struct H2oPolicy {
   static constexpr int64_t kHalf = -1;
 
-  // Youngest tokens that always stay; kHalf: half of what stays.
+  // Youngest tokens that always stay; kHalf: half of what stays beside a
+  // protected prompt (PlanDestruction resolves it), or of all.
   int64_t recent = kHalf;
 
   absl::Status Validate() const;
   // Every step over the budget: one token goes per step.
   bool IsDue(const EventCounts& counts) const;
-  int64_t AlwaysKept(int64_t budget) const;
+  int64_t AlwaysKept(int64_t room) const;
   absl::StatusOr<RankedRows> Rank(const EvictionInput& input) const;
 };
 

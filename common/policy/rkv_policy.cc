@@ -122,9 +122,7 @@ bool RkvPolicy::IsDue(const EventCounts& counts) const {
              : IsDueByBuffer(counts, window.window);
 }
 
-int64_t RkvPolicy::AlwaysKept(int64_t /*budget*/) const {
-  return window.window;
-}
+int64_t RkvPolicy::AlwaysKept(int64_t /*room*/) const { return window.window; }
 
 absl::StatusOr<RankedRows> RkvPolicy::Rank(const EvictionInput& input) const {
   FARKV_RETURN_IF_ERROR(Validate());

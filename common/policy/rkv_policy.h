@@ -39,7 +39,7 @@ struct RkvPolicy {
 
   absl::Status Validate() const;
   bool IsDue(const EventCounts& counts) const;
-  int64_t AlwaysKept(int64_t budget) const;
+  int64_t AlwaysKept(int64_t room) const;
   absl::StatusOr<RankedRows> Rank(const EvictionInput& input) const;
 };
 

@@ -34,7 +34,7 @@ bool SnapKvPolicy::IsDue(const EventCounts& counts) const {
   return false;
 }
 
-int64_t SnapKvPolicy::AlwaysKept(int64_t /*budget*/) const {
+int64_t SnapKvPolicy::AlwaysKept(int64_t /*room*/) const {
   return window.window;
 }
 

@@ -15,9 +15,7 @@ bool StreamingLlmPolicy::IsDue(const EventCounts& counts) const {
   return counts.cached > counts.budget;
 }
 
-int64_t StreamingLlmPolicy::AlwaysKept(int64_t /*budget*/) const {
-  return sinks;
-}
+int64_t StreamingLlmPolicy::AlwaysKept(int64_t /*room*/) const { return sinks; }
 
 absl::StatusOr<RankedRows> StreamingLlmPolicy::Rank(
     const EvictionInput& input) const {

@@ -23,7 +23,7 @@ struct StreamingLlmPolicy {
   absl::Status Validate() const;
   // Every step over the budget.
   bool IsDue(const EventCounts& counts) const;
-  int64_t AlwaysKept(int64_t budget) const;
+  int64_t AlwaysKept(int64_t room) const;
   absl::StatusOr<RankedRows> Rank(const EvictionInput& input) const;
 };
 

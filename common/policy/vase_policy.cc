@@ -27,7 +27,7 @@ bool VaseAttnVPolicy::IsDue(const EventCounts& counts) const {
   return IsDueByBuffer(counts, window.window);
 }
 
-int64_t VaseAttnVPolicy::AlwaysKept(int64_t /*budget*/) const {
+int64_t VaseAttnVPolicy::AlwaysKept(int64_t /*room*/) const {
   return sinks + window.window;
 }
 
@@ -60,7 +60,7 @@ bool VaseDkvPolicy::IsDue(const EventCounts& counts) const {
   return IsDueByBuffer(counts, buffer);
 }
 
-int64_t VaseDkvPolicy::AlwaysKept(int64_t /*budget*/) const {
+int64_t VaseDkvPolicy::AlwaysKept(int64_t /*room*/) const {
   return sinks + buffer;
 }
 

@@ -30,7 +30,7 @@ struct VaseAttnVPolicy {
 
   absl::Status Validate() const;
   bool IsDue(const EventCounts& counts) const;
-  int64_t AlwaysKept(int64_t budget) const;
+  int64_t AlwaysKept(int64_t room) const;
   // num_by_measure of the result counts the sinks among the input's own rows; a
   // party without the whole head leaves it to the one that merges.
   absl::StatusOr<RankedRows> Rank(const EvictionInput& input) const;
@@ -44,7 +44,7 @@ struct VaseDkvPolicy {
 
   absl::Status Validate() const;
   bool IsDue(const EventCounts& counts) const;
-  int64_t AlwaysKept(int64_t budget) const;
+  int64_t AlwaysKept(int64_t room) const;
   absl::StatusOr<RankedRows> Rank(const EvictionInput& input) const;
 };
 

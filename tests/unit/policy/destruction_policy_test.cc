@@ -14,8 +14,8 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
-using ::testing::StartsWith;
 using testing::RandomHead;
+using ::testing::StartsWith;
 
 constexpr int64_t kRows = 384;
 constexpr int64_t kKept = 256;
@@ -235,9 +235,10 @@ TEST(DestructionPolicyTest, AdmissionCountsWhatAlwaysStays) {
   // Four sinks and 64 of the buffer, and one more.
   EXPECT_TRUE(CheckAdmission(VaseAttnVPolicy{}, 187, 256).ok());
   EXPECT_FALSE(CheckAdmission(VaseAttnVPolicy{}, 188, 256).ok());
-  // Half of the budget is H2O's recent part.
-  EXPECT_TRUE(CheckAdmission(H2oPolicy{}, 127, 256).ok());
-  EXPECT_FALSE(CheckAdmission(H2oPolicy{}, 128, 256).ok());
+  // Half of the rest is H2O's recent part.
+  EXPECT_TRUE(CheckAdmission(H2oPolicy{}, 255, 256).ok());
+  EXPECT_FALSE(CheckAdmission(H2oPolicy{}, 256, 256).ok());
+  EXPECT_FALSE(CheckAdmission(H2oPolicy{.recent = 128}, 128, 256).ok());
 }
 
 TEST(TiersPolicyTest, TheLowestCumulativeAttentionGoes) {

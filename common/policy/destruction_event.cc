@@ -1,0 +1,96 @@
+#include "common/policy/destruction_event.h"
+
+#include "common/base/check_range.h"
+#include "common/base/status_macros.h"
+#include "common/policy/placement_settings.h"
+
+namespace farkv {
+namespace {
+
+constexpr int64_t kMaxTokens = int64_t{1} << 32;
+
+bool IsDueByBounds(const DestructionSettings& settings,
+                   const SequenceCounts& counts) {
+  return counts.generated % settings.interval == 0 &&
+         counts.generated > settings.sinks + settings.recent;
+}
+
+// What the caller pins for the policy; the rest it pins itself.
+PinnedTokens PinnedBy(const DestructionSettings& settings,
+                      const SequenceCounts& counts) {
+  PinnedTokens pinned{
+      .prompt_tokens = settings.protect_prompt ? counts.prompt_tokens : 0,
+      .first_generated = counts.prompt_tokens,
+      .sinks = 0,
+      .recent = 0};
+  if (settings.budget.kind == BudgetKind::kBounds) {
+    pinned.sinks = settings.sinks;
+    pinned.recent = settings.recent;
+  } else if (const auto* tiers = std::get_if<TiersPolicy>(&settings.policy)) {
+    pinned.sinks = tiers->sinks;
+  }
+  return pinned;
+}
+
+// Half of what stays beside the protected prompt is H2O's recent part; under
+// the hierarchy its own window takes that place.
+DestructionPolicy Resolve(const DestructionSettings& settings, int64_t room) {
+  DestructionPolicy policy = settings.policy;
+  auto* h2o = std::get_if<H2oPolicy>(&policy);
+  if (h2o != nullptr && h2o->recent == H2oPolicy::kHalf) {
+    h2o->recent =
+        settings.budget.kind == BudgetKind::kBounds ? 0 : h2o->AlwaysKept(room);
+  }
+  return policy;
+}
+
+}  // namespace
+
+absl::Status DestructionSettings::Validate() const {
+  FARKV_RETURN_IF_ERROR(ValidatePolicy(policy));
+  FARKV_RETURN_IF_ERROR(CheckRange("interval", interval, 1, kMaxTokens));
+  FARKV_RETURN_IF_ERROR(CheckRange("sinks", sinks, 0, kMaxTokens));
+  FARKV_RETURN_IF_ERROR(CheckRange("recent", recent, 0, kMaxTokens));
+  return budget.Validate();
+}
+
+absl::Status DestructionSettings::ValidateRequest(int64_t prompt_tokens) const {
+  if (budget.kind != BudgetKind::kFixed) return absl::OkStatus();
+  return CheckAdmission(policy, protect_prompt ? prompt_tokens : 0,
+                        budget.tokens);
+}
+
+std::optional<DestructionEvent> PlanDestruction(
+    const DestructionSettings& settings, const SequenceCounts& counts) {
+  const PinnedTokens pinned = PinnedBy(settings, counts);
+  BudgetCounts of_budget{.cached = counts.cached,
+                         .protected_prompt = pinned.prompt_tokens,
+                         .generated = counts.prompt_tokens + counts.generated -
+                                      pinned.prompt_tokens,
+                         .always_kept = pinned.sinks + pinned.recent,
+                         .unprotected = 0,
+                         .destroyed = counts.destroyed};
+  if (settings.budget.kind == BudgetKind::kBounds) {
+    // The cap is a share of what was generated, whatever is protected.
+    of_budget.generated = counts.generated;
+    of_budget.unprotected =
+        counts.cached - of_budget.protected_prompt - of_budget.always_kept;
+  } else if (settings.budget.kind == BudgetKind::kProportional) {
+    of_budget.always_kept = AlwaysKept(
+        settings.policy, ShareOf(settings.budget.ratio, of_budget.generated));
+  }
+  const int64_t num_kept = NumKept(settings.budget, of_budget);
+  if (num_kept >= counts.cached) return std::nullopt;
+  const bool is_due =
+      settings.budget.kind == BudgetKind::kBounds
+          ? IsDueByBounds(settings, counts)
+          : IsDue(settings.policy, {.prompt_tokens = counts.prompt_tokens,
+                                    .generated = counts.generated,
+                                    .cached = counts.cached,
+                                    .budget = num_kept});
+  if (!is_due) return std::nullopt;
+  return DestructionEvent{Resolve(settings, num_kept - pinned.prompt_tokens),
+                          num_kept, pinned};
+}
+
+}  // namespace farkv
