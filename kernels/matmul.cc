@@ -1,27 +1,22 @@
 #include "kernels/matmul.h"
 
 #include <algorithm>
-#include <memory>
-#include <new>
+#include <vector>
 
 #include "kernels/cpu_features.h"
+#include "kernels/matmul_activations.h"
 #include "kernels/matmul_kernels.h"
 
 namespace farkv {
 namespace matmul {
 namespace {
 
-constexpr size_t kCacheLine = 64;
-// Rows that are rounded at a time, which bounds the scratch to 2 MiB at K =
-// 4096; enough that weights read again for the next rows cost nothing.
-constexpr int32_t kScratchRows = 256;
-// Below this many cycles of work a second thread costs more than it brings;
-// reckoned as if every step of K were one of a full tile.
-constexpr int64_t kSerialCycles = 100'000;
+// Below this many cycles of work a second thread that is awake costs more than
+// it brings (a hand-off takes about a microsecond); reckoned as if every step
+// of K were one of a full tile.
+constexpr int64_t kSerialCycles = 12'000;
 constexpr int64_t kTileStepCycles = 24;
 constexpr size_t kTileStepBytes = 4 * kPanelColumns;
-
-size_t RoundUp(size_t value, size_t to) { return (value + to - 1) / to * to; }
 
 int32_t CeilDivide(int32_t value, int32_t by) { return (value + by - 1) / by; }
 
@@ -42,72 +37,14 @@ int32_t Depth(WeightType type, int32_t cols) {
                                    : cols / GroupElements(type);
 }
 
-// Bytes of a row of activations as `kernel` wants it.
-size_t RowBytes(Kernel kernel, int32_t cols) {
-  const auto pairs = static_cast<size_t>(CeilDivide(cols, 2));
-  switch (kernel) {
-    case Kernel::kAvx512Bf16:
-      return pairs * 2 * sizeof(uint16_t);
-    case Kernel::kHighwayBf16:
-      return pairs * 2 * sizeof(float);
-    case Kernel::kHighwayF32:
-      return static_cast<size_t>(cols) * sizeof(float);
-    case Kernel::kAvx512Vnni:
-    case Kernel::kHighwayQuantized:
-      return QuantizedRowLayout(cols).bytes;
-  }
-  return 0;
-}
-
-void RoundRow(Kernel kernel, const float* in, int32_t cols, std::byte* out) {
-  if (kernel == Kernel::kAvx512Bf16) {
-    auto* to = reinterpret_cast<uint16_t*>(out);
-    RoundRowAvx512Bf16(in, cols, to);
-    if (cols % 2 != 0) to[cols] = 0;
-  } else if (kernel == Kernel::kHighwayBf16) {
-    auto* to = reinterpret_cast<float*>(out);
-    RoundRowHighwayBf16(in, cols, to);
-    if (cols % 2 != 0) to[cols] = 0.0f;
-  } else {
-    QuantizeRow(in, cols, out);
-  }
-}
-
-// The rounded activations of one thread's current product. Grows to the
-// largest asked, at most kScratchRows rows, and is kept.
-class Scratch {
- public:
-  std::byte* Reserve(size_t bytes) {
-    if (bytes > size_) {
-      data_.reset(static_cast<std::byte*>(
-          ::operator new(bytes, std::align_val_t(kCacheLine))));
-      size_ = bytes;
-    }
-    return data_.get();
-  }
-
- private:
-  struct Free {
-    void operator()(std::byte* data) const {
-      ::operator delete(data, std::align_val_t(kCacheLine));
-    }
-  };
-  std::unique_ptr<std::byte, Free> data_;
-  size_t size_ = 0;
-};
-
-// At most kScratchRows rows of a product, with their activations as the kernel
-// wants them.
+// At most kScratchRows rows of one product, cut into units: one panel times
+// one of the row ranges.
 class Chunk {
  public:
-  Chunk(Kernel kernel, const Product& product, int32_t first_row,
-        int32_t num_rows, int num_threads);
+  // `rows` are those of `first_row` and after.
+  Chunk(const Product& product, int32_t first_row, int32_t num_rows,
+        ConvertedRows rows, int num_threads);
 
-  // Fills the scratch; before the first unit. By the caller alone: it takes a
-  // hundredth of the product, less than waking the other threads twice.
-  void RoundActivations();
-
-  // One panel times one of the row ranges.
   void RunUnit(int64_t unit) const;
   int64_t num_units() const { return int64_t{num_panels_} * num_ranges_; }
 
@@ -119,18 +56,14 @@ class Chunk {
  private:
   const std::byte* Panel(int64_t unit) const;
 
-  const Kernel kernel_;
-  const Product& product_;
-  const int32_t first_row_;
-  const int32_t num_rows_;
-  const int num_threads_;
-  const int32_t depth_;
-  const int32_t num_panels_;
-  int32_t num_ranges_ = 1;
-  size_t panel_bytes_ = 0;
-  const std::byte* rows_ = nullptr;
-  std::byte* rounded_ = nullptr;  // rows_ where they are the scratch
-  size_t row_stride_ = 0;
+  Product product_;
+  int32_t first_row_;
+  int32_t num_rows_;
+  ConvertedRows rows_;
+  int num_threads_;
+  int32_t num_panels_;
+  int32_t num_ranges_;
+  size_t panel_bytes_;
 };
 
 // With few panels, ranges of rows keep every thread busy; each is long enough
@@ -143,41 +76,16 @@ int32_t NumRanges(int32_t num_rows, int32_t num_panels, int num_threads) {
   return std::clamp(num_rows / kMinRangeRows, 1, wanted);
 }
 
-Chunk::Chunk(Kernel kernel, const Product& product, int32_t first_row,
-             int32_t num_rows, int num_threads)
-    : kernel_(kernel),
-      product_(product),
+Chunk::Chunk(const Product& product, int32_t first_row, int32_t num_rows,
+             ConvertedRows rows, int num_threads)
+    : product_(product),
       first_row_(first_row),
       num_rows_(num_rows),
+      rows_(rows),
       num_threads_(num_threads),
-      depth_(Depth(product.type, product.cols)),
       num_panels_(CeilDivide(product.rows, kPanelColumns)),
-      num_ranges_(NumRanges(num_rows, num_panels_, num_threads)) {
-  panel_bytes_ = PanelBytes(product.type, product.cols);
-  const size_t row_bytes = RowBytes(kernel, product.cols);
-  if (kernel == Kernel::kHighwayF32) {
-    row_stride_ = row_bytes;
-    rows_ = reinterpret_cast<const std::byte*>(
-        product.activations + int64_t{first_row} * product.cols);
-    return;
-  }
-  // An odd number of cache lines, so that the rows of a tile do not meet in
-  // one cache set.
-  row_stride_ = RoundUp(row_bytes, 2 * kCacheLine) + kCacheLine;
-  thread_local Scratch scratch;
-  rounded_ = scratch.Reserve(row_stride_ * static_cast<size_t>(num_rows));
-  rows_ = rounded_;
-}
-
-void Chunk::RoundActivations() {
-  if (rounded_ == nullptr) return;
-  const int32_t cols = product_.cols;
-  for (int32_t r = 0; r < num_rows_; ++r) {
-    const float* in = product_.activations + (int64_t{first_row_} + r) * cols;
-    RoundRow(kernel_, in, cols,
-             rounded_ + static_cast<size_t>(r) * row_stride_);
-  }
-}
+      num_ranges_(NumRanges(num_rows, num_panels_, num_threads)),
+      panel_bytes_(PanelBytes(product.type, product.cols)) {}
 
 const std::byte* Chunk::Panel(int64_t unit) const {
   return product_.panels +
@@ -211,15 +119,16 @@ void Chunk::RunUnit(int64_t unit) const {
   const size_t quarter_bytes = panel_bytes_ / 4;
   Tile tile;
   tile.type = product_.type;
-  tile.row_stride = row_stride_;
+  tile.row_stride = rows_.stride;
   tile.panel = Panel(unit);
-  tile.depth = depth_;
+  tile.depth = Depth(product_.type, product_.cols);
   tile.num_columns =
       std::min(kPanelColumns, product_.rows - panel * kPanelColumns);
   tile.out_stride = product_.rows;
   for (int32_t group = 0; group < num_groups; ++group) {
     const RowRange group_rows = Part(rows, group, num_groups);
-    tile.rows = rows_ + static_cast<size_t>(group_rows.begin) * row_stride_;
+    tile.rows =
+        rows_.rows + static_cast<size_t>(group_rows.begin) * rows_.stride;
     tile.num_rows = group_rows.end - group_rows.begin;
     tile.fetches_panel = group == 0;
     const bool fetches =
@@ -230,17 +139,27 @@ void Chunk::RunUnit(int64_t unit) const {
     tile.out = product_.out +
                (int64_t{first_row_} + group_rows.begin) * product_.rows +
                int64_t{panel} * kPanelColumns;
-    MultiplyTile(kernel_, tile);
+    MultiplyTile(product_.kernel, tile);
   }
 }
 
-void RunChunk(ThreadPool& pool, Chunk& chunk) {
-  chunk.RoundActivations();
-  const auto run = [&chunk](int64_t unit) { chunk.RunUnit(unit); };
-  if (chunk.cycles() < kSerialCycles) {
-    for (int64_t i = 0; i < chunk.num_units(); ++i) run(i);
+// All units of all chunks in one loop.
+void RunChunks(ThreadPool& pool, const std::vector<Chunk>& chunks) {
+  int64_t num_units = 0;
+  int64_t cycles = 0;
+  for (const Chunk& chunk : chunks) {
+    num_units += chunk.num_units();
+    cycles += chunk.cycles();
+  }
+  const auto run = [&chunks](int64_t unit) {
+    auto chunk = chunks.begin();
+    for (; unit >= chunk->num_units(); ++chunk) unit -= chunk->num_units();
+    chunk->RunUnit(unit);
+  };
+  if (cycles < kSerialCycles) {
+    for (int64_t i = 0; i < num_units; ++i) run(i);
   } else {
-    pool.ParallelFor(chunk.num_units(), run);
+    pool.ParallelFor(num_units, run);
   }
 }
 
@@ -254,30 +173,46 @@ Kernel ChooseKernel(WeightType type) {
   return HasAvx512Bf16() ? Kernel::kAvx512Bf16 : Kernel::kHighwayBf16;
 }
 
-void Multiply(ThreadPool& pool, Kernel kernel, const Product& product) {
-  for (int32_t row = 0; row < product.num_rows; row += kScratchRows) {
-    Chunk chunk(kernel, product, row,
-                std::min(kScratchRows, product.num_rows - row),
-                pool.num_threads());
-    RunChunk(pool, chunk);
+void Multiply(ThreadPool& pool, const float* activations, int32_t num_rows,
+              std::span<const Product> products) {
+  if (products.empty()) return;
+  const int32_t cols = products.front().cols;
+  std::vector<Chunk> chunks;
+  chunks.reserve(products.size());
+  for (int32_t row = 0; row < num_rows; row += kScratchRows) {
+    const int32_t count = std::min(kScratchRows, num_rows - row);
+    Activations rows(activations + int64_t{row} * cols, count, cols);
+    chunks.clear();
+    for (const Product& product : products) {
+      chunks.emplace_back(product, row, count, rows.For(product.kernel, pool),
+                          pool.num_threads());
+    }
+    RunChunks(pool, chunks);
   }
 }
 
 }  // namespace matmul
 
 void MatMul(Stream& stream, const float* activations, int32_t num_rows,
-            const PackedWeight& weight, float* out) {
-  const matmul::Product product{.type = weight.type,
-                                .activations = activations,
-                                .num_rows = num_rows,
-                                .panels = weight.data.data(),
-                                .rows = weight.rows,
-                                .cols = weight.cols,
-                                .out = out};
-  const matmul::Kernel kernel = matmul::ChooseKernel(weight.type);
-  stream.Enqueue([kernel, product](ThreadPool& pool) {
-    matmul::Multiply(pool, kernel, product);
+            std::span<const MatMulOutput> outputs) {
+  std::vector<matmul::Product> products;
+  for (const auto& [weight, out] : outputs) {
+    products.push_back({.kernel = matmul::ChooseKernel(weight->type),
+                        .type = weight->type,
+                        .panels = weight->data.data(),
+                        .rows = weight->rows,
+                        .cols = weight->cols,
+                        .out = out});
+  }
+  stream.Enqueue([=, products = std::move(products)](ThreadPool& pool) {
+    matmul::Multiply(pool, activations, num_rows, products);
   });
+}
+
+void MatMul(Stream& stream, const float* activations, int32_t num_rows,
+            const PackedWeight& weight, float* out) {
+  const MatMulOutput output{&weight, out};
+  MatMul(stream, activations, num_rows, {&output, 1});
 }
 
 }  // namespace farkv

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kernels/stream.h"
 #include "kernels/weight_type.h"
@@ -44,6 +45,17 @@ absl::StatusOr<PackedWeight> PackWeight(Device& device, Stream& stream,
 // `out` must not overlap `activations`; both are device memory.
 void MatMul(Stream& stream, const float* activations, int32_t num_rows,
             const PackedWeight& weight, float* out);
+
+// Several products of the same activations, like a layer's queries, keys and
+// values: the same bits as one by one, in less time. All weights have the same
+// number of columns; `outputs` is host memory, read before return; the weights
+// it points to stay.
+struct MatMulOutput {
+  const PackedWeight* weight = nullptr;
+  float* out = nullptr;
+};
+void MatMul(Stream& stream, const float* activations, int32_t num_rows,
+            std::span<const MatMulOutput> outputs);
 
 }  // namespace farkv
 

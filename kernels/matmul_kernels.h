@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "common/base/thread_pool.h"
 #include "kernels/matmul.h"
@@ -136,17 +137,18 @@ size_t PanelBytes(WeightType type, int32_t cols);
 void PackPanel(WeightType type, const void* host, int32_t rows, int32_t cols,
                int32_t panel_index, std::byte* out);
 
-// A whole product on `pool`; the arguments of MatMul with plain pointers.
+// Whole products of the same activations on `pool`; the arguments of MatMul
+// with plain pointers. All have the same `cols`.
 struct Product {
+  Kernel kernel = Kernel::kHighwayF32;
   WeightType type = WeightType::kBf16;
-  const float* activations = nullptr;
-  int32_t num_rows = 0;
   const std::byte* panels = nullptr;
   int32_t rows = 0;  // N
   int32_t cols = 0;  // K
   float* out = nullptr;
 };
-void Multiply(ThreadPool& pool, Kernel kernel, const Product& product);
+void Multiply(ThreadPool& pool, const float* activations, int32_t num_rows,
+              std::span<const Product> products);
 
 }  // namespace farkv::matmul
 

@@ -58,14 +58,13 @@ class Packed {
     const size_t size =
         static_cast<size_t>(num_rows) * static_cast<size_t>(weight_.rows);
     std::vector<float> out(size + kGuard, kUntouched);
-    matmul::Multiply(pool, kernel,
-                     {.type = weight_.type,
-                      .activations = activations,
-                      .num_rows = num_rows,
-                      .panels = panels_.data(),
-                      .rows = weight_.rows,
-                      .cols = weight_.cols,
-                      .out = out.data()});
+    const matmul::Product product{.kernel = kernel,
+                                  .type = weight_.type,
+                                  .panels = panels_.data(),
+                                  .rows = weight_.rows,
+                                  .cols = weight_.cols,
+                                  .out = out.data()};
+    matmul::Multiply(pool, activations, num_rows, {&product, 1});
     for (size_t i = size; i < out.size(); ++i) EXPECT_EQ(out[i], kUntouched);
     out.resize(size);
     return out;
@@ -357,6 +356,45 @@ INSTANTIATE_TEST_SUITE_P(
     Devices, DeviceQuantizedMatMulTest,
     ::testing::Combine(::testing::Values("cpu", "fake"),
                        ::testing::ValuesIn(kQuantizedTypes)));
+
+// Types mixed as files mix them: bf16 and quantised forms of the rows at once.
+TEST(QuantizedMatMulTest, ProductsOfTheSameActivationsKeepTheirBits) {
+  for (const int num_threads : {1, 3}) {
+    ThreadPool pool(num_threads);
+    auto device = OpenDevice("cpu", pool).value();
+    const std::unique_ptr<Stream> stream = device->NewStream();
+    std::vector<PackedWeight> weights;
+    for (const WeightType type : kQuantizedTypes) {
+      const StoredWeight stored = RandomStoredWeight(type, 100, 256, 14);
+      weights.push_back(
+          PackWeight(*device, *stream, type, stored.bytes.data(), 100, 256)
+              .value());
+    }
+    for (const WeightType type : {WeightType::kBf16, WeightType::kF32}) {
+      const std::vector<std::byte> ones(100 * 256 * 4, std::byte{0x3f});
+      weights.push_back(
+          PackWeight(*device, *stream, type, ones.data(), 100, 256).value());
+    }
+    for (const int32_t num_rows : {1, 7, 300}) {
+      const std::vector<float> activations = RandomRows(num_rows * 256, 15);
+      const size_t size = static_cast<size_t>(num_rows) * 100;
+      std::vector<std::vector<float>> alone, together;
+      std::vector<MatMulOutput> outputs;
+      for (const PackedWeight& weight : weights) {
+        alone.emplace_back(size);
+        MatMul(*stream, activations.data(), num_rows, weight,
+               alone.back().data());
+        together.emplace_back(size, -7.0f);
+        outputs.push_back({&weight, together.back().data()});
+      }
+
+      MatMul(*stream, activations.data(), num_rows, outputs);
+      stream->Synchronize();
+
+      EXPECT_EQ(together, alone);
+    }
+  }
+}
 
 TEST(PackQuantizedWeightTest, PackedBytesAreThoseOfTheFileAndThreePercent) {
   for (const WeightType type : kQuantizedTypes) {

@@ -146,14 +146,13 @@ class Packed {
     const size_t size =
         static_cast<size_t>(num_rows) * static_cast<size_t>(shape_.rows);
     std::vector<float> out(size + kGuard, kUntouched);
-    matmul::Multiply(pool, kernel_,
-                     {.type = TypeOf(kernel_),
-                      .activations = activations,
-                      .num_rows = num_rows,
-                      .panels = panels_.data(),
-                      .rows = shape_.rows,
-                      .cols = shape_.cols,
-                      .out = out.data()});
+    const matmul::Product product{.kernel = kernel_,
+                                  .type = TypeOf(kernel_),
+                                  .panels = panels_.data(),
+                                  .rows = shape_.rows,
+                                  .cols = shape_.cols,
+                                  .out = out.data()};
+    matmul::Multiply(pool, activations, num_rows, {&product, 1});
     for (size_t i = size; i < out.size(); ++i) EXPECT_EQ(out[i], kUntouched);
     out.resize(size);
     return out;
