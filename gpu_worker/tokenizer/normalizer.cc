@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "gpu_worker/tokenizer/utf8.h"
+#include "common/base/text_checks.h"
 
 namespace farkv {
 namespace {
@@ -60,7 +60,7 @@ absl::StatusOr<Normalizer> Normalizer::Create(
       return absl::InvalidArgumentError("the normaliser replaces nothing");
     }
     if (step.content.size() > kMaxContentBytes ||
-        FindInvalidUtf8(step.content) != step.content.size()) {
+        FindInvalidUtf8(step.content) != std::string::npos) {
       return absl::InvalidArgumentError(
           absl::StrCat("the normaliser inserts ", step.content.size(),
                        " bytes, must be UTF-8 of at most ", kMaxContentBytes));

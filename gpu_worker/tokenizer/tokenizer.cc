@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_checks.h"
 #include "gpu_worker/tokenizer/added_tokens.h"
 #include "gpu_worker/tokenizer/bpe_models.h"
 #include "gpu_worker/tokenizer/character_model.h"
@@ -155,7 +156,7 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(
                      kMaxTextBytes, " are taken"));
   }
   const size_t invalid = FindInvalidUtf8(text);
-  if (invalid < text.size()) {
+  if (invalid != std::string::npos) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the text is not UTF-8: byte ", invalid, " is 0x",
         absl::BytesToHexString(absl::string_view(text).substr(invalid, 1))));

@@ -40,16 +40,6 @@ Utf8Prefix ReadUtf8(absl::string_view text) {
   return {Utf8Prefix::Kind::kCharacter, lead.bytes, value};
 }
 
-size_t FindInvalidUtf8(absl::string_view text) {
-  size_t at = 0;
-  while (at < text.size()) {
-    const Utf8Prefix prefix = ReadUtf8(text.substr(at));
-    if (prefix.kind != Utf8Prefix::Kind::kCharacter) return at;
-    at += prefix.bytes;
-  }
-  return at;
-}
-
 void AppendUtf8(uint32_t code_point, std::string& text) {
   const auto tail = [code_point](int shift) {
     return static_cast<char>(0x80u | ((code_point >> shift) & 0x3fu));

@@ -27,9 +27,6 @@ struct Utf8Prefix {
 // still have become a character (Unicode 3.9, maximal subparts).
 Utf8Prefix ReadUtf8(absl::string_view text);
 
-// Offset of the first byte that is not valid UTF-8; text.size() if all is.
-size_t FindInvalidUtf8(absl::string_view text);
-
 void AppendUtf8(uint32_t code_point, std::string& text);
 
 // U+FFFD, which stands for bytes that are no character.

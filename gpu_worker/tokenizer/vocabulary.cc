@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_checks.h"
 #include "gpu_worker/tokenizer/byte_level.h"
 #include "gpu_worker/tokenizer/pre_tokenizers.h"
-#include "gpu_worker/tokenizer/utf8.h"
 
 namespace farkv {
 namespace {
@@ -122,7 +122,7 @@ absl::Status Vocabulary::AddAddedTokens(const TokenizerSpec& spec) {
           token.id, ", must lie in [0, ", limit, ")"));
     }
     if (token.content.empty() || token.content.size() > kMaxPieceBytes ||
-        FindInvalidUtf8(token.content) != token.content.size()) {
+        FindInvalidUtf8(token.content) != std::string::npos) {
       return absl::InvalidArgumentError(
           absl::StrCat("added token ", token.id, " has ", token.content.size(),
                        " bytes, must be UTF-8 of 1 to ", kMaxPieceBytes));

@@ -1,7 +1,9 @@
+#include <string>
+
 #include "absl/strings/string_view.h"
+#include "common/base/text_checks.h"
 #include "gpu_worker/tokenizer/tokenizer.h"
 #include "gpu_worker/tokenizer/tokenizer_json.h"
-#include "gpu_worker/tokenizer/utf8.h"
 #include "tests/fuzz/fuzz_target.h"
 
 // A file that is taken makes a tokenizer that works: ids of its own, whole
@@ -22,6 +24,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Expect(tokenizer->Decode(token).size() <= tokenizer->longest_piece());
   }
   const std::string decoded = tokenizer->DecodeText(*tokens);
-  Expect(farkv::FindInvalidUtf8(decoded) == decoded.size());
+  Expect(farkv::FindInvalidUtf8(decoded) == std::string::npos);
   return 0;
 }

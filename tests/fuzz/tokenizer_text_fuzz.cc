@@ -2,9 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
+#include "common/base/text_checks.h"
 #include "gpu_worker/tokenizer/tokenizer.h"
-#include "gpu_worker/tokenizer/utf8.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace {
@@ -35,8 +34,8 @@ const std::vector<Tokenizer>& Tokenizers() {
 // UTF-8 becomes ids of the vocabulary, anything else an error; bytes that all
 // have a piece come back.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const absl::string_view text(reinterpret_cast<const char*>(data), size);
-  const bool valid = farkv::FindInvalidUtf8(text) == text.size();
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  const bool valid = farkv::FindInvalidUtf8(text) == std::string::npos;
   for (const Tokenizer& tokenizer : Tokenizers()) {
     const auto tokens = tokenizer.Encode(text);
     Expect(tokens.ok() == valid);
@@ -45,7 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       Expect(token >= 0 && token < tokenizer.vocab_size());
     }
     const std::string decoded = tokenizer.DecodeText(*tokens);
-    Expect(farkv::FindInvalidUtf8(decoded) == decoded.size());
+    Expect(farkv::FindInvalidUtf8(decoded) == std::string::npos);
   }
   if (!valid) return 0;
   const Tokenizer& bytes = Tokenizers().front();

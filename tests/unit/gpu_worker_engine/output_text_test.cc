@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "gpu_worker/tokenizer/utf8.h"
+#include "common/base/text_checks.h"
 
 namespace farkv {
 namespace {
@@ -95,13 +95,13 @@ TEST(OutputTextTest, EveryDeltaIsWholeCharacters) {
       const std::string delta = text.Push(piece);
       pushed += piece.size();
       sent += delta.size();
-      ASSERT_EQ(FindInvalidUtf8(delta), delta.size());
+      ASSERT_EQ(FindInvalidUtf8(delta), std::string::npos);
       if (!text.matched()) {
         ASSERT_LE(pushed, sent + 5 + 4);
       }
     }
     const std::string rest = text.Flush();
-    ASSERT_EQ(FindInvalidUtf8(rest), rest.size());
+    ASSERT_EQ(FindInvalidUtf8(rest), std::string::npos);
   }
 }
 
