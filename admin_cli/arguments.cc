@@ -106,6 +106,18 @@ absl::Status ReadPrompt(const GenerateArguments& typed,
   return CheckUtf8("--prompt-file", options.prompt);
 }
 
+absl::Status ReadChat(const GenerateArguments& typed,
+                      GenerateOptions& options) {
+  if (options.chat && typed.prompt_ids) {
+    return Bad("--chat", "takes a text, not --prompt-ids");
+  }
+  if (!typed.system) return absl::OkStatus();
+  if (!options.chat) return Bad("--system", "goes with --chat only");
+  if (typed.system->empty()) return Bad("--system", "is empty");
+  options.system = *typed.system;
+  return CheckUtf8("--system", options.system);
+}
+
 absl::Status ReadSeed(const std::string& typed, GenerateOptions& options) {
   if (typed.empty()) return absl::OkStatus();
   uint64_t seed = 0;
@@ -143,6 +155,7 @@ absl::Status Finish(const GenerateArguments& typed, GenerateOptions& options) {
   }
   options.worker = typed.worker;
   FARKV_RETURN_IF_ERROR(ReadPrompt(typed, options));
+  FARKV_RETURN_IF_ERROR(ReadChat(typed, options));
   FARKV_RETURN_IF_ERROR(ReadSeed(typed.seed, options));
   for (const std::string& ids : typed.stop_ids) {
     FARKV_RETURN_IF_ERROR(ReadIds("--stop-ids", ids, options.stop_ids));

@@ -22,7 +22,7 @@ struct CommonArguments {
 
 struct GenerateArguments {
   std::string worker = "127.0.0.1:7501";
-  std::optional<std::string> prompt, prompt_file, prompt_ids;
+  std::optional<std::string> prompt, prompt_file, prompt_ids, system;
   std::string seed;
   std::vector<std::string> stop_ids, forced_ids;
 };

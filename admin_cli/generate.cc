@@ -24,6 +24,12 @@ void FillSampling(const GenerateOptions& o, GenerateRequest& request) {
   if (o.ignore_eos) stopping->set_ignore_eos(true);
 }
 
+void AddMessage(const char* role, const std::string& content, Chat& chat) {
+  ChatMessage* message = chat.add_messages();
+  message->set_role(role);
+  message->set_content(content);
+}
+
 GenerateRequest MakeRequest(const GenerateOptions& o) {
   GenerateRequest request;
   request.set_request_id(o.request_id);
@@ -34,7 +40,13 @@ GenerateRequest MakeRequest(const GenerateOptions& o) {
     for (int32_t id : o.prompt_ids) request.mutable_token_ids()->add_ids(id);
     return request;
   }
-  request.set_text(o.prompt);
+  if (!o.chat) {
+    request.set_text(o.prompt);
+    return request;
+  }
+  if (!o.system.empty())
+    AddMessage("system", o.system, *request.mutable_chat());
+  AddMessage("user", o.prompt, *request.mutable_chat());
   return request;
 }
 

@@ -102,6 +102,10 @@ void AddGenerate(CLI::App& app, Invocation& v) {
                        "File with the text, instead of --prompt");
   generate->add_option("--prompt-ids", typed.prompt_ids,
                        "Token ids, comma-separated, instead of a text");
+  generate->add_flag("--chat", g.chat,
+                     "The prompt is a message to the model's chat template");
+  generate->add_option("--system", typed.system,
+                       "System message, with --chat; default: the template's");
   generate->add_option("--request-id", g.request_id,
                        "Names the request; default: the worker chooses");
   generate->add_option("--temperature", g.temperature,

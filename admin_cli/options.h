@@ -29,6 +29,8 @@ struct CliOptions {
 struct GenerateOptions {
   std::string worker;  // address of the Generate API
   std::string prompt;  // used when there are no ids
+  bool chat = false;   // the prompt is the user's message
+  std::string system;  // with `chat`; empty: the model's default
   std::vector<int32_t> prompt_ids;
   std::string request_id;
   std::optional<float> temperature, top_p, hbm_ratio;

@@ -152,5 +152,31 @@ TEST(ArgumentsTest, ARequestIdFitsOnALine) {
       HasSubstr("has 300 bytes, at most 256"));
 }
 
+TEST(ArgumentsTest, AChatTakesATextAndASystemMessageNeedsAChat) {
+  GenerateArguments typed;
+  GenerateOptions options;
+  typed.prompt = "hello";
+  typed.system = "be brief";
+  options.chat = true;
+  ASSERT_TRUE(Finish(typed, options).ok());
+  EXPECT_EQ(options.system, "be brief");
+
+  EXPECT_THAT(Refusal([](GenerateArguments& t, GenerateOptions&) {
+                t.system = "be brief";
+              }),
+              HasSubstr("--system: goes with --chat"));
+  EXPECT_THAT(Refusal([](GenerateArguments& t, GenerateOptions& o) {
+                t.prompt.reset();
+                t.prompt_ids = "1,2";
+                o.chat = true;
+              }),
+              HasSubstr("--chat: takes a text"));
+  EXPECT_THAT(Refusal([](GenerateArguments& t, GenerateOptions& o) {
+                t.system = "\xff";
+                o.chat = true;
+              }),
+              HasSubstr("--system: is not UTF-8"));
+}
+
 }  // namespace
 }  // namespace farkv
