@@ -17,8 +17,10 @@ namespace {
 
 int Report(const farkv::FaultHooks& faults, const absl::Status& status) {
   std::cerr << faults.program() << ": " << status.message() << "\n";
-  return absl::IsInvalidArgument(status) ? farkv::Flags::kUsageError
-                                         : EXIT_FAILURE;
+  // A setting of a later release is one that this program does not take.
+  const bool usage =
+      absl::IsInvalidArgument(status) || absl::IsUnimplemented(status);
+  return usage ? farkv::Flags::kUsageError : EXIT_FAILURE;
 }
 
 farkv::NodeTransportFactory UcxFactory(const farkv::NodeOptions& options,

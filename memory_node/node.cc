@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/parse.h"
+#include "common/base/session_handle.h"
 #include "common/base/status_macros.h"
 #include "common/page/page_format.h"
 #include "common/process/address.h"
@@ -102,9 +103,10 @@ Node::Node(const NodeOptions& options)
       scrub_executor_(1),
       sweeper_(std::make_unique<LeaseSweeper>(
           directory_, Clock::Boottime(),
-          [this](const std::vector<RevokedSession> &revoked) {
-            for (const RevokedSession &session : revoked) {
-              spdlog::warn("lease of session {} ran out", session.id.ToHex());
+          [this](const std::vector<RevokedSession>& revoked) {
+            for (const RevokedSession& session : revoked) {
+              spdlog::warn("lease of session {} ran out",
+                           SessionHandle(session.id));
             }
             events_.Refresh(revoked);
             data_plane_.ForgetClosedSessions();

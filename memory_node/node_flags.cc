@@ -84,7 +84,7 @@ void NodeOptions::Register(Flags& flags) {
   flags.AddText("map-dir", &map_dir,
                 "Directory for the map socket; empty: no map is offered");
   flags.AddBytes("t1-bytes", &pool.capacity_bytes, "Size of the T1 pool");
-  flags.AddBytes("t2-bytes", &t2_bytes, "Size of the T2 pool");
+  flags.AddBytes("t2-bytes", &t2_bytes, "Size of the T2 pool (later release)");
   flags.AddSwitch("huge-pages", &huge_pages, "Try huge pages first");
   flags.AddInteger("numa-node", &numa_node, -1, 1023,
                    "NUMA node of the pool; -1: not bound");
