@@ -13,6 +13,21 @@ Worker::NodeMetrics::NodeMetrics(Metrics& metrics, const std::string& address)
           "farkv_worker_node_answers_total",
           "Requests whose callback has run, whatever the result",
           {{"node", address}})),
+      damaged_answers(
+          metrics.AddCounter("farkv_worker_node_damaged_answers_total",
+                             "Answers that failed a check and were not used",
+                             {{"node", address}})),
+      repeated_fetches(
+          metrics.AddCounter("farkv_worker_node_repeated_fetches_total",
+                             "Fetches that were sent a second time",
+                             {{"node", address}})),
+      failed_fetches(metrics.AddCounter(
+          "farkv_worker_node_failed_fetches_total",
+          "Fetches that failed for good", {{"node", address}})),
+      failed_stores(metrics.AddCounter(
+          "farkv_worker_node_failed_stores_total",
+          "Pages whose store failed and is tried again",
+          {{"node", address}})),
       transport(metrics, "farkv_worker_", {{"node", address}}) {}
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(
@@ -62,6 +77,10 @@ void Worker::RefreshGauges() {
         nodes_.try_emplace(peer.address, metrics_, peer.address).first->second;
     node.sent.Follow(peer.requests_sent);
     node.answered.Follow(peer.requests_answered);
+    node.damaged_answers.Follow(peer.damaged_answers);
+    node.repeated_fetches.Follow(peer.repeated_fetches);
+    node.failed_fetches.Follow(peer.failed_fetches);
+    node.failed_stores.Follow(peer.failed_stores);
     node.transport.Set(peer.transfers);
   }
 }

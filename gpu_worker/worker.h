@@ -50,6 +50,8 @@ class Worker {
   struct NodeMetrics {
     NodeMetrics(Metrics& metrics, const std::string& address);
     FollowingCounter sent, answered;
+    FollowingCounter damaged_answers, repeated_fetches;
+    FollowingCounter failed_fetches, failed_stores;
     TransportMetrics transport;
   };
 

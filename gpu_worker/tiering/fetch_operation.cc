@@ -75,8 +75,13 @@ void FetchOperation::Submit() {
 
 void FetchOperation::Receive(absl::StatusOr<Message> reply) {
   absl::Status status = Accept(std::move(reply));
+  if (absl::IsDataLoss(status)) link_.Count(NodeFault::kDamagedAnswer);
   const bool repeat = !status.ok() && !absl::IsResourceExhausted(status);
-  if (repeat && tries_ < kTries) return Submit();
+  if (repeat && tries_ < kTries) {
+    link_.Count(NodeFault::kRepeatedFetch);
+    return Submit();
+  }
+  if (!status.ok()) link_.Count(NodeFault::kFailedFetch);
   absl::MutexLock lock(&mutex_);
   status_ = std::move(status);
   done_ = true;

@@ -106,6 +106,11 @@ struct PeerStats {
   // Requests that the transport took from the link, and calls of their
   // callbacks: as many once all is quiet.
   uint64_t requests_sent = 0, requests_answered = 0;
+  // Faults that were noticed and answered: DATA_LOSS of an answer (a checksum,
+  // a wrong page or row), fetches sent a second time, fetches that failed for
+  // good, pages whose store failed and is tried again.
+  uint64_t damaged_answers = 0, repeated_fetches = 0;
+  uint64_t failed_fetches = 0, failed_stores = 0;
   uint64_t bytes_sent = 0, bytes_received = 0;
   absl::Duration last_heartbeat;
 };

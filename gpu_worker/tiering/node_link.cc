@@ -308,6 +308,13 @@ PeerStats NodeLink::Stats() const {
   stats.transport = maps() ? "map" : transport_->capabilities().name;
   stats.requests_answered = answered_.load(std::memory_order_acquire);
   stats.requests_sent = sent_.load(std::memory_order_acquire);
+  const auto count = [this](NodeFault fault) {
+    return faults_[static_cast<size_t>(fault)].load(std::memory_order_relaxed);
+  };
+  stats.damaged_answers = count(NodeFault::kDamagedAnswer);
+  stats.repeated_fetches = count(NodeFault::kRepeatedFetch);
+  stats.failed_fetches = count(NodeFault::kFailedFetch);
+  stats.failed_stores = count(NodeFault::kFailedStore);
   stats.transfers = transport_->counters();
   stats.bytes_sent = stats.transfers.bytes_sent;
   stats.bytes_received = stats.transfers.bytes_received;

@@ -11,6 +11,7 @@
 #ifndef FARKV_GPU_WORKER_TIERING_NODE_LINK_H_
 #define FARKV_GPU_WORKER_TIERING_NODE_LINK_H_
 
+#include <array>
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -42,6 +43,14 @@ struct NodeLinkOptions {
   KvGeometry geometry;
   Executor* executor = nullptr;
   Inbox* inbox = nullptr;
+};
+
+// What PeerStats counts of one node.
+enum class NodeFault {
+  kDamagedAnswer,
+  kRepeatedFetch,
+  kFailedFetch,
+  kFailedStore,
 };
 
 class NodeLink {
@@ -82,6 +91,10 @@ class NodeLink {
   absl::Status Submit(MessageHeader header, std::vector<BufferLease> body,
                       absl::Duration timeout, ReplyCallback callback);
 
+  // Call for each fault that an operation on this node has met.
+  void Count(NodeFault fault) {
+    faults_[static_cast<size_t>(fault)].fetch_add(1, std::memory_order_relaxed);
+  }
   PeerStats Stats() const;
 
  private:
@@ -145,6 +158,7 @@ class NodeLink {
   std::string node_id_;  // set by Connect; the same after a reconnection
   std::atomic<bool> maps_{false};
   std::atomic<uint64_t> sent_{0}, answered_{0};  // see PeerStats
+  std::array<std::atomic<uint64_t>, 4> faults_{};  // by NodeFault
 
   // Link thread only.
   struct OpenedSession {

@@ -156,6 +156,10 @@ class StoreJob : public std::enable_shared_from_this<StoreJob> {
       if (--open_messages_ > 0) return;
       stored.status = status_;
     }
+    if (absl::IsDataLoss(stored.status)) {
+      link_.Count(NodeFault::kDamagedAnswer);
+    }
+    if (!stored.status.ok()) link_.Count(NodeFault::kFailedStore);
     stored.rows_bytes =
         static_cast<uint64_t>(geometry_.num_layers) * LayerBytes();
     inbox_.Push(std::move(stored));

@@ -184,6 +184,9 @@ TEST_F(KvCacheTest, RefusedStoresAreTriedAgainAndDropsAreDeferred) {
   const SequenceTierStats stats = cache->Stats(id);
   EXPECT_EQ(stats.stored_pages, 3);
   EXPECT_EQ(node.stored_pages(), 9);
+  // Each of the page's three layers is refused by itself.
+  EXPECT_GE(cache->Peers()[0].failed_stores, 1u);
+  EXPECT_LE(cache->Peers()[0].failed_stores, 3u);
   EXPECT_GT(stats.deferred_drops, 0);
   EXPECT_GT(stats.t1_tokens, 0);  // dropped once they were stored
 }
@@ -310,6 +313,10 @@ TEST_F(KvCacheTest, DamagedRepliesAreFetchedAgainWithTheSameBits) {
     ASSERT_TRUE(plain.Step(id, 1).ok());
   }
 
+  // A fetch whose two answers were both hit is asked for anew by a later step.
+  const PeerStats peer = cache->Peers()[0];
+  EXPECT_GE(peer.damaged_answers, 45u);
+  EXPECT_EQ(peer.repeated_fetches + peer.failed_fetches, peer.damaged_answers);
   EXPECT_EQ(harness.outputs(), plain.outputs());
   EXPECT_EQ(cache->Scores(id), full->Scores(id));
 }
