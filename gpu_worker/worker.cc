@@ -17,17 +17,15 @@ Worker::NodeMetrics::NodeMetrics(Metrics& metrics, const std::string& address)
           metrics.AddCounter("farkv_worker_node_damaged_answers_total",
                              "Answers that failed a check and were not used",
                              {{"node", address}})),
-      repeated_fetches(
-          metrics.AddCounter("farkv_worker_node_repeated_fetches_total",
-                             "Fetches that were sent a second time",
-                             {{"node", address}})),
+      repeated_fetches(metrics.AddCounter(
+          "farkv_worker_node_repeated_fetches_total",
+          "Fetches that were sent a second time", {{"node", address}})),
       failed_fetches(metrics.AddCounter(
           "farkv_worker_node_failed_fetches_total",
           "Fetches that failed for good", {{"node", address}})),
       failed_stores(metrics.AddCounter(
           "farkv_worker_node_failed_stores_total",
-          "Pages whose store failed and is tried again",
-          {{"node", address}})),
+          "Pages whose store failed and is tried again", {{"node", address}})),
       transport(metrics, "farkv_worker_", {{"node", address}}) {}
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(

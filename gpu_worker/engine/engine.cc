@@ -7,13 +7,6 @@
 #include "gpu_worker/tiering/node_access.h"
 
 namespace farkv {
-namespace {
-
-// Longer than any step; a question that waits longer finds a stuck engine.
-constexpr absl::Duration kAnswerTimeout = absl::Seconds(10);
-
-}  // namespace
-
 absl::Status EngineOptions::Validate() const {
   if (model.empty()) {
     return absl::InvalidArgumentError("--model is missing: a model directory");
@@ -68,48 +61,43 @@ bool Engine::WaitIdle(absl::Duration timeout) {
 }
 
 EngineLoad Engine::Load() const {
-  EngineLoad load;
-  loop_->queue()
-      .Ask([&] { load = loop_->Load(); }, kAnswerTimeout)
-      .IgnoreError();
+  EngineLoad load = loop_->Load();
   load.waiting = loop_->queue().num_waiting();
   load.draining = loop_->queue().draining();
   return load;
 }
 
-std::vector<SequenceInfo> Engine::Sequences() const {
-  std::vector<SequenceInfo> sequences;
-  loop_->queue()
-      .Ask([&] { sequences = loop_->Sequences(); }, kAnswerTimeout)
-      .IgnoreError();
-  return sequences;
+std::vector<PeerStats> Engine::Peers() const { return loop_->Peers(); }
+
+absl::Status Engine::Ask(
+    std::function<void(const EngineView&)> question) const {
+  return loop_->queue().Ask([question = std::move(question),
+                             loop = loop_.get()] { question(*loop); });
 }
 
-std::vector<PeerStats> Engine::Peers() const {
-  std::vector<PeerStats> peers;
-  loop_->queue()
-      .Ask([&] { peers = loop_->Peers(); }, kAnswerTimeout)
-      .IgnoreError();
-  return peers;
+absl::StatusOr<uint64_t> Engine::WatchLeft(RequestQueue::Watcher watcher) {
+  return loop_->queue().Watch(std::move(watcher));
 }
 
-absl::StatusOr<std::vector<PageTierMap>> Engine::TierMap(
-    const std::string& request_id) const {
-  absl::StatusOr<std::vector<PageTierMap>> map =
-      absl::InternalError("not asked");
-  FARKV_RETURN_IF_ERROR(loop_->queue().Ask(
-      [&] { map = loop_->TierMap(request_id); }, kAnswerTimeout));
-  return map;
-}
+void Engine::Unwatch(uint64_t id) { loop_->queue().Unwatch(id); }
 
 const Model& Engine::model() const { return loop_->model(); }
 const EngineOptions& Engine::options() const { return loop_->options(); }
 
 EngineLoad Engine::Loop::Load() const {
+  const uint64_t staging = cache_->staging_bytes();
+  absl::MutexLock lock(&load_mutex_);
+  EngineLoad load = load_;
+  load.t0.staging_bytes = staging;
+  return load;
+}
+
+void Engine::Loop::PublishLoad() {
   EngineLoad load;
   load.running = static_cast<int>(running_.size());
   load.t0 = cache_->t0_usage();
-  return load;
+  absl::MutexLock lock(&load_mutex_);
+  load_ = load;
 }
 
 std::vector<SequenceInfo> Engine::Loop::Sequences() const {

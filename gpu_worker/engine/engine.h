@@ -11,6 +11,7 @@
 #define FARKV_GPU_WORKER_ENGINE_ENGINE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "gpu_worker/engine/engine_options.h"
 #include "gpu_worker/engine/generation.h"
 #include "gpu_worker/engine/model.h"
+#include "gpu_worker/engine/request_queue.h"
 
 namespace farkv {
 
@@ -33,6 +35,17 @@ struct SequenceInfo {
   int64_t generated_tokens = 0;
   absl::Duration age;
   SequenceTierStats tiers;
+};
+
+// What only the engine's thread can tell; valid during the question that it is
+// given to.
+class EngineView {
+ public:
+  virtual ~EngineView() = default;
+  virtual std::vector<SequenceInfo> Sequences() const = 0;
+  // NOT_FOUND naming the request when none of that id is running.
+  virtual absl::StatusOr<std::vector<PageTierMap>> TierMap(
+      const std::string& request_id) const = 0;
 };
 
 struct EngineLoad {
@@ -66,12 +79,17 @@ class Engine {
   // True when nothing ran or waited within `timeout`.
   bool WaitIdle(absl::Duration timeout);
 
+  // As after the last step; never blocks.
   EngineLoad Load() const;
-  std::vector<SequenceInfo> Sequences() const;
   std::vector<PeerStats> Peers() const;
-  // NOT_FOUND naming `sequence`, a request id or a session id in hex.
-  absl::StatusOr<std::vector<PageTierMap>> TierMap(
-      const std::string& request_id) const;
+  // `question` runs once, on the engine's thread between two steps or when it
+  // stops; Ask itself never blocks. UNAVAILABLE when the engine has stopped,
+  // RESOURCE_EXHAUSTED when too many questions are open; then it does not run.
+  absl::Status Ask(std::function<void(const EngineView&)> question) const;
+  // Tells how many requests are left, now and whenever that changes; see
+  // RequestQueue.
+  absl::StatusOr<uint64_t> WatchLeft(RequestQueue::Watcher watcher);
+  void Unwatch(uint64_t id);
 
   const Model& model() const;
   const EngineOptions& options() const;

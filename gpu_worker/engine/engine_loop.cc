@@ -38,6 +38,7 @@ absl::StatusOr<std::unique_ptr<Engine::Loop>> Engine::Loop::Create(
       loop->cache_,
       KvCache::CreateWith(o.tiering, config.Geometry(o.kv_dtype),
                           config.num_query_heads, *loop->device_, access));
+  loop->PublishLoad();
   loop->thread_ = std::thread([raw = loop.get()] { raw->Run(); });
   return loop;
 }
@@ -54,8 +55,10 @@ void Engine::Loop::Run() {
     queue_.AnswerQuestions();
     EndExpired();
     Admit();
+    PublishLoad();
     StepOnce();
     RemoveEnded();
+    PublishLoad();
   }
   queue_.AnswerQuestions();
   for (WaitingRequest& waiting : queue_.StopAndPopAll()) {
@@ -67,6 +70,7 @@ void Engine::Loop::Run() {
     End(*sequence, sequence->MakeEnd(FinishReason::kCancelled));
   }
   running_.clear();
+  PublishLoad();
   // What cannot be closed in time, the nodes free when its lease ends.
   cache_->Drain(kCloseGrace).IgnoreError();
 }

@@ -7,38 +7,40 @@
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/thread_pool.h"
 #include "gpu_worker/engine/engine.h"
 #include "gpu_worker/engine/engine_metrics.h"
-#include "gpu_worker/engine/request_queue.h"
 #include "gpu_worker/engine/running_sequence.h"
 #include "gpu_worker/model/decoder.h"
 
 namespace farkv {
 
-class Engine::Loop {
+class Engine::Loop final : public EngineView {
  public:
   static absl::StatusOr<std::unique_ptr<Loop>> Create(EngineOptions options,
                                                       const NodeAccess& access);
-  ~Loop();
+  ~Loop() override;
   void Stop();
 
   RequestQueue& queue() { return queue_; }
   const EngineOptions& options() const { return options_; }
   const Model& model() const { return model_; }
 
-  // On the engine's thread only.
   EngineLoad Load() const;
-  std::vector<SequenceInfo> Sequences() const;
   std::vector<PeerStats> Peers() const { return cache_->Peers(); }
+  // On the engine's thread only.
+  std::vector<SequenceInfo> Sequences() const override;
   absl::StatusOr<std::vector<PageTierMap>> TierMap(
-      const std::string& request_id) const;
+      const std::string& request_id) const override;
 
  private:
   using Batch = std::vector<RunningSequence*>;
 
   explicit Loop(EngineOptions options);
   void Run();
+  void PublishLoad();
   void Admit();
   bool AdmitOne(WaitingRequest waiting);
   void EndExpired();
@@ -71,6 +73,8 @@ class Engine::Loop {
   // When T0 became too small for a step that nobody can make room for.
   absl::Time full_since_ = absl::InfiniteFuture();
   std::vector<float> logits_;
+  mutable absl::Mutex load_mutex_;
+  EngineLoad load_ ABSL_GUARDED_BY(load_mutex_);
   std::thread thread_;
 };
 

@@ -10,6 +10,7 @@ namespace farkv {
 namespace {
 
 constexpr size_t kMaxQuestions = 64;
+constexpr size_t kMaxWatchers = 64;
 
 }  // namespace
 
@@ -49,8 +50,11 @@ bool RequestQueue::Abort(const std::string& request_id) {
 }
 
 void RequestQueue::SetDraining(bool draining) {
-  absl::MutexLock lock(&mutex_);
-  draining_ = draining;
+  {
+    absl::MutexLock lock(&mutex_);
+    draining_ = draining;
+  }
+  TellWatchers();
 }
 
 bool RequestQueue::draining() const {
@@ -63,46 +67,63 @@ void RequestQueue::Stop() {
   stopped_ = true;
 }
 
-absl::Status RequestQueue::Ask(std::function<void()> question,
-                               absl::Duration timeout) {
-  Question entry;
-  entry.run = std::move(question);
+absl::Status RequestQueue::Ask(std::function<void()> question) {
   absl::MutexLock lock(&mutex_);
   if (stopped_) return absl::UnavailableError("the engine has stopped");
   if (questions_.size() >= kMaxQuestions) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "the engine has ", questions_.size(), " questions to answer already"));
   }
-  questions_.push_back(&entry);
-  auto begun = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return entry.begun || stopped_;
-  };
-  mutex_.AwaitWithTimeout(absl::Condition(&begun), timeout);
-  if (!entry.begun) {
-    questions_.erase(std::find(questions_.begin(), questions_.end(), &entry));
-    return absl::DeadlineExceededError(absl::StrCat(
-        "the engine did not answer in ", absl::FormatDuration(timeout)));
-  }
-  auto done = [&]()
-                  ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return entry.done; };
-  mutex_.Await(absl::Condition(&done));
+  questions_.push_back(std::move(question));
   return absl::OkStatus();
 }
 
 void RequestQueue::AnswerQuestions() {
-  for (;;) {
-    Question* question = nullptr;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (questions_.empty()) return;
-      question = questions_.front();
-      questions_.pop_front();
-      question->begun = true;
-    }
-    question->run();
+  std::deque<std::function<void()>> questions;
+  {
     absl::MutexLock lock(&mutex_);
-    question->done = true;
+    questions.swap(questions_);
   }
+  for (const auto& question : questions) question();
+}
+
+RequestQueue::Left RequestQueue::LeftNow() const {
+  return {static_cast<int>(names_.size()), draining_};
+}
+
+absl::StatusOr<uint64_t> RequestQueue::Watch(Watcher watcher) {
+  const auto shared = std::make_shared<const Watcher>(std::move(watcher));
+  uint64_t id = 0;
+  Left left;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (watchers_.size() >= kMaxWatchers) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(watchers_.size(), " callers watch the queue already"));
+    }
+    id = ++last_watcher_;
+    watchers_[id] = shared;
+    left = LeftNow();
+  }
+  (*shared)(left);
+  return id;
+}
+
+void RequestQueue::Unwatch(uint64_t id) {
+  absl::MutexLock lock(&mutex_);
+  watchers_.erase(id);
+}
+
+void RequestQueue::TellWatchers() {
+  std::vector<std::shared_ptr<const Watcher>> watchers;
+  Left left;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (watchers_.empty()) return;
+    for (const auto& [id, watcher] : watchers_) watchers.push_back(watcher);
+    left = LeftNow();
+  }
+  for (const auto& watcher : watchers) (*watcher)(left);
 }
 
 bool RequestQueue::WaitIdle(absl::Duration timeout) {
@@ -155,16 +176,26 @@ std::vector<WaitingRequest> RequestQueue::PopExpired(absl::Time now) {
 }
 
 void RequestQueue::Forget(const std::string& request_id) {
-  absl::MutexLock lock(&mutex_);
-  names_.erase(request_id);
+  {
+    absl::MutexLock lock(&mutex_);
+    names_.erase(request_id);
+  }
+  TellWatchers();
 }
 
 std::vector<WaitingRequest> RequestQueue::StopAndPopAll() {
-  absl::MutexLock lock(&mutex_);
-  stopped_ = true;
-  std::vector<WaitingRequest> all(std::make_move_iterator(waiting_.begin()),
-                                  std::make_move_iterator(waiting_.end()));
-  waiting_.clear();
+  std::vector<WaitingRequest> all;
+  {
+    absl::MutexLock lock(&mutex_);
+    stopped_ = true;
+    all.assign(std::make_move_iterator(waiting_.begin()),
+               std::make_move_iterator(waiting_.end()));
+    waiting_.clear();
+    for (const WaitingRequest& waiting : all) {
+      names_.erase(waiting.request.request_id);
+    }
+  }
+  TellWatchers();
   return all;
 }
 

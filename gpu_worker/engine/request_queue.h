@@ -1,8 +1,10 @@
 // Requests that wait for admission, and the names of those that wait or run.
-// Also carries questions to the engine's thread. Thread-safe.
+// Also carries questions to the engine's thread, and tells watchers how many
+// requests are left. Only Wait functions block. Thread-safe.
 #ifndef FARKV_GPU_WORKER_ENGINE_REQUEST_QUEUE_H_
 #define FARKV_GPU_WORKER_ENGINE_REQUEST_QUEUE_H_
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -37,11 +39,24 @@ class RequestQueue {
   void SetDraining(bool draining);
   bool draining() const;
   void Stop();
-  // Runs `question` on the engine's thread and waits for it. UNAVAILABLE when
-  // the engine stops, DEADLINE_EXCEEDED after `timeout` when it did not begin.
-  absl::Status Ask(std::function<void()> question, absl::Duration timeout);
+  // `question` runs once, on the engine's thread between two steps or when it
+  // stops. UNAVAILABLE when the engine has stopped, RESOURCE_EXHAUSTED when
+  // too many questions are open; then it does not run.
+  absl::Status Ask(std::function<void()> question);
   bool WaitIdle(absl::Duration timeout);
   int num_waiting() const;
+
+  // How many requests wait or run, and whether new ones are refused.
+  struct Left {
+    int requests = 0;
+    bool draining = false;
+  };
+  // Calls `watcher` now and after each change, on the thread that made it, no
+  // lock held; calls may overtake each other. RESOURCE_EXHAUSTED when too many
+  // watch. A call may still run when Unwatch has returned.
+  using Watcher = std::function<void(Left left)>;
+  absl::StatusOr<uint64_t> Watch(Watcher watcher);
+  void Unwatch(uint64_t id);
 
   // The engine's thread.
   // Sleeps until there is something to do; false when stopped.
@@ -59,18 +74,18 @@ class RequestQueue {
       const std::function<void(const WaitingRequest&)>& visit) const;
 
  private:
-  struct Question {
-    std::function<void()> run;
-    bool begun = false;
-    bool done = false;
-  };
+  Left LeftNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellWatchers();
 
   const int max_waiting_;
   mutable absl::Mutex mutex_;
   std::deque<WaitingRequest> waiting_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<GenerationStream>> names_
       ABSL_GUARDED_BY(mutex_);
-  std::deque<Question*> questions_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::function<void()>> questions_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, std::shared_ptr<const Watcher>> watchers_
+      ABSL_GUARDED_BY(mutex_);
+  uint64_t last_watcher_ ABSL_GUARDED_BY(mutex_) = 0;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };

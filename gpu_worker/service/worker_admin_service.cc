@@ -1,16 +1,22 @@
 #include "gpu_worker/service/worker_admin_service.h"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <span>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/session_handle.h"
+#include "common/base/status_macros.h"
 #include "common/page/page_format.h"
 #include "common/process/version.h"
 #include "common/rpc/duration_codec.h"
 #include "common/rpc/memory_codec.h"
 #include "common/rpc/status_codec.h"
+#include "common/rpc/stream_writer.h"
 
 namespace farkv {
 namespace {
@@ -93,18 +99,48 @@ std::span<const PageTierMap> PagesAskedFor(const std::vector<PageTierMap>& map,
       static_cast<size_t>(std::min(wanted, total - first)));
 }
 
-// Reports one figure and ends: the engine goes on draining by itself.
-class DrainReactor final : public grpc::ServerWriteReactor<DrainResponse> {
- public:
-  explicit DrainReactor(int left) {
-    response_.set_sessions_left(left);
-    response_.set_done(left == 0);
-    StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
+absl::Status FillTierMap(const EngineView& engine,
+                         const GetTierMapRequest& request,
+                         GetTierMapResponse& response) {
+  FARKV_ASSIGN_OR_RETURN(const SequenceInfo info,
+                         FindSequence(engine.Sequences(), request.sequence()));
+  FARKV_ASSIGN_OR_RETURN(const std::vector<PageTierMap> map,
+                         engine.TierMap(info.request_id));
+  Fill(info, *response.mutable_sequence());
+  response.set_total_pages(static_cast<int32_t>(map.size()));
+  for (const PageTierMap& page : PagesAskedFor(map, request)) {
+    auto* proto = response.add_pages();
+    proto->set_page_index(page.page_index);
+    std::string tiers;
+    for (Tier tier : page.tiers) {
+      tiers += static_cast<char>('0' + static_cast<int>(tier));
+    }
+    proto->set_tiers(tiers);
+    proto->set_stored(page.stored);
+    proto->set_node_id(page.node_id);
   }
-  void OnDone() override { delete this; }
+  return absl::OkStatus();
+}
 
- private:
-  DrainResponse response_;
+// Ends a call when the engine's thread has answered `question`. What it
+// refers to stays until then.
+grpc::ServerUnaryReactor* AnswerBy(
+    const Engine& engine, grpc::CallbackServerContext* context,
+    std::function<absl::Status(const EngineView&)> question) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const absl::Status asked = engine.Ask(
+      [reactor, question = std::move(question)](const EngineView& view) {
+        reactor->Finish(ToGrpcStatus(question(view)));
+      });
+  if (!asked.ok()) reactor->Finish(ToGrpcStatus(asked));
+  return reactor;
+}
+
+// One caller's watch over the requests that are left.
+struct DrainWatch {
+  absl::Mutex mutex;
+  bool stream_done ABSL_GUARDED_BY(mutex) = false;
+  uint64_t id ABSL_GUARDED_BY(mutex) = 0;  // 0: not yet, or refused
 };
 
 }  // namespace
@@ -148,33 +184,21 @@ grpc::ServerUnaryReactor* WorkerAdminService::ListPools(
 grpc::ServerUnaryReactor* WorkerAdminService::ListSequences(
     grpc::CallbackServerContext* context, const ListSequencesRequest*,
     ListSequencesResponse* response) {
-  for (const SequenceInfo& info : engine_.Sequences()) {
-    Fill(info, *response->add_sequences());
-  }
-  return Done(context);
+  return AnswerBy(engine_, context, [response](const EngineView& engine) {
+    for (const SequenceInfo& info : engine.Sequences()) {
+      Fill(info, *response->add_sequences());
+    }
+    return absl::OkStatus();
+  });
 }
 
 grpc::ServerUnaryReactor* WorkerAdminService::GetTierMap(
     grpc::CallbackServerContext* context, const GetTierMapRequest* request,
     GetTierMapResponse* response) {
-  const auto info = FindSequence(engine_.Sequences(), request->sequence());
-  if (!info.ok()) return Done(context, info.status());
-  const auto map = engine_.TierMap(info->request_id);
-  if (!map.ok()) return Done(context, map.status());
-  Fill(*info, *response->mutable_sequence());
-  response->set_total_pages(static_cast<int32_t>(map->size()));
-  for (const PageTierMap& page : PagesAskedFor(*map, *request)) {
-    auto* proto = response->add_pages();
-    proto->set_page_index(page.page_index);
-    std::string tiers;
-    for (Tier tier : page.tiers) {
-      tiers += static_cast<char>('0' + static_cast<int>(tier));
-    }
-    proto->set_tiers(tiers);
-    proto->set_stored(page.stored);
-    proto->set_node_id(page.node_id);
-  }
-  return Done(context);
+  return AnswerBy(engine_, context,
+                  [request, response](const EngineView& engine) {
+                    return FillTierMap(engine, *request, *response);
+                  });
 }
 
 grpc::ServerUnaryReactor* WorkerAdminService::ListPeers(
@@ -214,9 +238,29 @@ grpc::ServerUnaryReactor* WorkerAdminService::Verify(
 
 grpc::ServerWriteReactor<DrainResponse>* WorkerAdminService::Drain(
     grpc::CallbackServerContext*, const DrainRequest* request) {
+  const auto watch = std::make_shared<DrainWatch>();
+  auto [writer, reactor] = StreamWriter<DrainResponse>::Open([this, watch] {
+    absl::MutexLock lock(&watch->mutex);
+    watch->stream_done = true;
+    if (watch->id != 0) engine_.Unwatch(watch->id);
+  });
   engine_.SetDraining(request->drain());
-  const EngineLoad load = engine_.Load();
-  return new DrainReactor(load.running + load.waiting);
+  const auto id = engine_.WatchLeft([writer = writer](RequestQueue::Left left) {
+    const bool done = !left.draining || left.requests == 0;
+    DrainResponse response;
+    response.set_sessions_left(left.requests);
+    response.set_done(done);
+    writer->Push(response);
+    if (done) writer->Finish(grpc::Status::OK);
+  });
+  if (!id.ok()) {
+    writer->Finish(ToGrpcStatus(id.status()));
+    return reactor;
+  }
+  absl::MutexLock lock(&watch->mutex);
+  watch->id = *id;
+  if (watch->stream_done) engine_.Unwatch(*id);
+  return reactor;
 }
 
 }  // namespace farkv

@@ -168,6 +168,8 @@ class KvCache {
   // have gathered; not during a step.
   std::vector<int64_t> Scores(SequenceId sequence);
   T0Usage t0_usage() const;
+  // These two may be called from any thread.
+  uint64_t staging_bytes() const;
   std::vector<PeerStats> Peers() const;
   int64_t num_tokens(SequenceId sequence) const;
   // T0 that the sequence was promised and does not hold; negative while it

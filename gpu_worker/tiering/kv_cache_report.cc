@@ -61,10 +61,12 @@ T0Usage KvCache::t0_usage() const {
   usage.used_bytes =
       static_cast<uint64_t>(lines.used_sets()) * lines.set_bytes();
   usage.line_bytes = lines.line_bytes();
-  if (impl_->reads != nullptr) {
-    usage.staging_bytes = impl_->reads->staging_bytes();
-  }
+  usage.staging_bytes = staging_bytes();
   return usage;
+}
+
+uint64_t KvCache::staging_bytes() const {
+  return impl_->reads == nullptr ? 0 : impl_->reads->staging_bytes();
 }
 
 std::vector<PeerStats> KvCache::Peers() const {

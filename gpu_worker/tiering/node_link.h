@@ -157,7 +157,7 @@ class NodeLink {
   std::unique_ptr<Transport> transport_;
   std::string node_id_;  // set by Connect; the same after a reconnection
   std::atomic<bool> maps_{false};
-  std::atomic<uint64_t> sent_{0}, answered_{0};  // see PeerStats
+  std::atomic<uint64_t> sent_{0}, answered_{0};    // see PeerStats
   std::array<std::atomic<uint64_t>, 4> faults_{};  // by NodeFault
 
   // Link thread only.

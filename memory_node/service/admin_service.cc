@@ -12,8 +12,8 @@
 #include "common/rpc/duration_codec.h"
 #include "common/rpc/memory_codec.h"
 #include "common/rpc/status_codec.h"
+#include "common/rpc/stream_writer.h"
 #include "memory_node/service/admin_codec.h"
-#include "memory_node/service/stream_writer.h"
 
 namespace farkv {
 namespace {

@@ -11,7 +11,7 @@
 #include "common/rpc/error_reason.h"
 #include "common/rpc/memory_codec.h"
 #include "common/rpc/status_codec.h"
-#include "memory_node/service/stream_writer.h"
+#include "common/rpc/stream_writer.h"
 
 namespace farkv {
 namespace {

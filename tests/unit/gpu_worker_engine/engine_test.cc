@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "common/base/random.h"
 #include "gmock/gmock.h"
@@ -17,6 +18,7 @@
 namespace farkv {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr absl::Duration kLong = absl::Seconds(60);
@@ -107,12 +109,24 @@ class EngineTest : public ::testing::Test {
     return Collect(*stream).tokens;
   }
 
+  std::vector<SequenceInfo> Sequences() const {
+    std::vector<SequenceInfo> sequences;
+    absl::Notification answered;
+    const absl::Status asked = engine_->Ask([&](const EngineView& engine) {
+      sequences = engine.Sequences();
+      answered.Notify();
+    });
+    EXPECT_TRUE(asked.ok()) << asked;
+    if (asked.ok()) answered.WaitForNotification();
+    return sequences;
+  }
+
   // Asks until `reached` holds for the sequence of a request.
   template <typename Predicate>
   bool WaitFor(const std::string& id, Predicate reached) const {
     const absl::Time end = absl::Now() + kLong;
     while (absl::Now() < end) {
-      for (const SequenceInfo& info : engine_->Sequences()) {
+      for (const SequenceInfo& info : Sequences()) {
         if (info.request_id == id && reached(info)) return true;
       }
     }
@@ -195,6 +209,61 @@ TEST_F(EngineTest, ALostNodeEndsOnlyThoseWhoseRowsAreColdOnIt) {
   EXPECT_EQ(failed.end.error.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(failed.end.error.message()), HasSubstr("cold"));
   network_.SetFrozen(node_.port(), false);
+}
+
+TEST_F(EngineTest, ADeadlineEndsWhoRunsAndWhoWaits) {
+  options_.max_sequences = 1;
+  Start(1024);
+  GenerationRequest running = Request("running", 1, 8000);
+  running.deadline = absl::Now() + absl::Milliseconds(200);
+  GenerationRequest waiting = Request("waiting", 2, 8000);
+  waiting.deadline = running.deadline;
+  const auto first = engine_->Submit(std::move(running)).value();
+  const auto second = engine_->Submit(std::move(waiting)).value();
+
+  const Output run = Collect(*first);
+  EXPECT_EQ(run.end.reason, FinishReason::kDeadline);
+  EXPECT_LT(run.tokens.size(), 8000u);
+  const Output wait = Collect(*second);
+  EXPECT_EQ(wait.end.reason, FinishReason::kDeadline);
+  EXPECT_TRUE(wait.tokens.empty());
+  EXPECT_TRUE(engine_->WaitIdle(kLong));
+}
+
+// Whoever asks for figures must neither wait for a step nor take the engine
+// for idle because it does not answer.
+TEST_F(EngineTest, AnEngineInAStepTellsItsLoadAndThatItIsNotDrained) {
+  absl::Notification in_step, go_on;
+  options_.logit_sink = [&](const std::string&, int64_t,
+                            std::span<const float>) {
+    if (!in_step.HasBeenNotified()) in_step.Notify();
+    go_on.WaitForNotification();
+  };
+  Start(1024);
+  const auto stream = Submit("busy", 1, 3);
+  in_step.WaitForNotification();
+
+  const EngineLoad load = engine_->Load();
+  EXPECT_EQ(load.running, 1);
+  EXPECT_GT(load.t0.capacity_bytes, 0u);
+  EXPECT_EQ(engine_->Peers().size(), 1u);
+  absl::Notification drained;
+  std::vector<int> left;
+  engine_->SetDraining(true);
+  const auto watch = engine_->WatchLeft([&](RequestQueue::Left now) {
+    left.push_back(now.requests);
+    if (now.requests == 0) drained.Notify();
+  });
+  ASSERT_TRUE(watch.ok());
+  EXPECT_THAT(left, ElementsAre(1));
+
+  go_on.Notify();
+  EXPECT_TRUE(drained.WaitForNotificationWithTimeout(kLong));
+  engine_->Unwatch(*watch);
+  EXPECT_EQ(Collect(*stream).end.reason, FinishReason::kLength);
+  engine_->Stop();
+  EXPECT_EQ(engine_->Ask([](const EngineView&) {}).code(),
+            absl::StatusCode::kUnavailable);
 }
 
 // More requests than may run or fit, a queue that fills up, and stores that

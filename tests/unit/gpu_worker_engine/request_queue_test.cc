@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
 
 namespace farkv {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 GenerationRequest Named(const std::string& id) {
@@ -62,23 +66,74 @@ TEST(RequestQueueTest, AQuestionIsAnsweredOnTheEnginesThread) {
     while (queue.WaitForWork(false)) queue.AnswerQuestions();
   });
   std::thread::id answered_on;
+  absl::Notification answered;
 
-  const absl::Status asked = queue.Ask(
-      [&] { answered_on = std::this_thread::get_id(); }, absl::Seconds(10));
+  const absl::Status asked = queue.Ask([&] {
+    answered_on = std::this_thread::get_id();
+    answered.Notify();
+  });
 
-  EXPECT_TRUE(asked.ok()) << asked;
+  ASSERT_TRUE(asked.ok()) << asked;
+  answered.WaitForNotification();
   EXPECT_EQ(answered_on, engine.get_id());
   queue.Stop();
   engine.join();
-  EXPECT_EQ(queue.Ask([] {}, absl::Seconds(1)).code(),
-            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(queue.Ask([] {}).code(), absl::StatusCode::kUnavailable);
 }
 
-TEST(RequestQueueTest, AQuestionThatNobodyTakesTimesOut) {
+// A busy engine holds up nobody who asks.
+TEST(RequestQueueTest, QuestionsThatNobodyTakesAreKeptUpToABound) {
   RequestQueue queue(4);
+  int asked = 0;
+  int answered = 0;
+  absl::Status status;
+  while ((status = queue.Ask([&] { ++answered; })).ok()) ++asked;
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(std::to_string(asked)));
 
-  EXPECT_EQ(queue.Ask([] {}, absl::Milliseconds(1)).code(),
-            absl::StatusCode::kDeadlineExceeded);
+  queue.AnswerQuestions();
+
+  EXPECT_EQ(answered, asked);
+  EXPECT_TRUE(queue.Ask([] {}).ok());
+}
+
+TEST(RequestQueueTest, AWatcherIsToldHowManyAreLeftUntilItUnwatches) {
+  RequestQueue queue(4);
+  ASSERT_TRUE(queue.Push(Named("a"), absl::Now()).ok());
+  ASSERT_TRUE(queue.Push(Named("b"), absl::Now()).ok());
+  queue.Pop();  // it runs, which is not the end of it
+  std::vector<int> told;
+  std::vector<bool> draining;
+  const auto watch = queue.Watch([&](RequestQueue::Left left) {
+    told.push_back(left.requests);
+    draining.push_back(left.draining);
+  });
+  ASSERT_TRUE(watch.ok());
+
+  queue.SetDraining(true);
+  queue.Forget("a");
+  EXPECT_EQ(queue.StopAndPopAll().size(), 1u);
+
+  EXPECT_THAT(told, ElementsAre(2, 2, 1, 0));
+  EXPECT_THAT(draining, ElementsAre(false, true, true, true));
+  queue.Unwatch(*watch);
+  queue.SetDraining(false);
+  EXPECT_EQ(told.size(), 4u);
+}
+
+TEST(RequestQueueTest, WatchersHaveABound) {
+  RequestQueue queue(4);
+  absl::StatusOr<uint64_t> last = uint64_t{0};
+  uint64_t first = 0;
+  for (int i = 0; last.ok() && i < 10000; ++i) {
+    last = queue.Watch([](RequestQueue::Left) {});
+    if (first == 0) first = *last;
+  }
+  EXPECT_EQ(last.status().code(), absl::StatusCode::kResourceExhausted);
+
+  queue.Unwatch(first);
+
+  EXPECT_TRUE(queue.Watch([](RequestQueue::Left) {}).ok());
 }
 
 TEST(RequestQueueTest, DrainingRefusesNewRequests) {

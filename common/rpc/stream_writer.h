@@ -5,8 +5,8 @@
 //
 // Thread-safe. Shared by the reactor, which gRPC keeps until the stream is
 // done, and by whoever pushes. No lock is held over a gRPC call.
-#ifndef FARKV_MEMORY_NODE_SERVICE_STREAM_WRITER_H_
-#define FARKV_MEMORY_NODE_SERVICE_STREAM_WRITER_H_
+#ifndef FARKV_COMMON_RPC_STREAM_WRITER_H_
+#define FARKV_COMMON_RPC_STREAM_WRITER_H_
 
 #include <grpcpp/grpcpp.h>
 
@@ -136,4 +136,4 @@ class StreamWriter {
 
 }  // namespace farkv
 
-#endif  // FARKV_MEMORY_NODE_SERVICE_STREAM_WRITER_H_
+#endif  // FARKV_COMMON_RPC_STREAM_WRITER_H_
