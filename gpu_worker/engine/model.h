@@ -1,4 +1,4 @@
-// Everything of a model directory that the engine needs, loaded once.
+// Everything of a model that the engine needs, loaded once.
 // Read-only after Load.
 #ifndef FARKV_GPU_WORKER_ENGINE_MODEL_H_
 #define FARKV_GPU_WORKER_ENGINE_MODEL_H_
@@ -13,14 +13,14 @@
 namespace farkv {
 
 struct Model {
-  std::string name;  // last part of the directory
+  std::string name;  // last part of the path, without ".gguf"
   ModelConfig config;
   Tokenizer tokenizer;
   ModelWeights weights;
 
-  // Errors name the file and what was wrong with it.
-  static absl::StatusOr<Model> Load(const std::string& directory,
-                                    Device& device);
+  // From a directory or a .gguf file (ModelFiles). Errors name the file and
+  // what was wrong with it.
+  static absl::StatusOr<Model> Load(const std::string& path, Device& device);
 };
 
 }  // namespace farkv

@@ -19,7 +19,9 @@ Decoder::Decoder(const ModelConfig& config, const ModelWeights& weights,
       weights_(&weights),
       geometry_(config.Geometry(kv_dtype)),
       max_rows_(max_rows),
-      frequencies_(config.RopeFrequencies()) {}
+      base_frequencies_(RopeFrequencies(config.rope_theta, config.head_dim,
+                                        config.rope_scaling, 0)),
+      frequencies_(base_frequencies_) {}
 
 absl::StatusOr<Decoder> Decoder::Create(const ModelConfig& config,
                                         const ModelWeights& weights,
@@ -55,6 +57,7 @@ absl::Status Decoder::AllocateScratch(Device& device) {
 
 absl::Status Decoder::Step(Stream& stream, const DecoderInput& input,
                            LayerKvSource source, std::vector<float>& logits) {
+  PrepareRope(input);
   Embed(stream, weights_->embedding, input.tokens, hidden_.data());
   for (int layer = 0; layer < config_.num_layers; ++layer) {
     if (absl::Status s = RunLayer(stream, layer, input, source); !s.ok()) {
@@ -67,6 +70,31 @@ absl::Status Decoder::Step(Stream& stream, const DecoderInput& input,
   return absl::OkStatus();
 }
 
+// With dynamic scaling a row is rotated as the last one of a sequence that ends
+// with it, so that its bits do not depend on the rows beside it.
+void Decoder::PrepareRope(const DecoderInput& input) {
+  const RopeScaling& scaling = config_.rope_scaling;
+  if (scaling.kind != RopeScaling::Kind::kDynamic) return;
+  frequencies_.clear();
+  for (const int64_t position : input.positions) {
+    const std::vector<double>& row =
+        position < scaling.original_max_position
+            ? base_frequencies_
+            : RopeFrequencies(config_.rope_theta, config_.head_dim, scaling,
+                              position + 1);
+    frequencies_.insert(frequencies_.end(), row.begin(), row.end());
+  }
+}
+
+// `bias` may be empty.
+void Decoder::Project(Stream& stream, const Scratch& in,
+                      const PackedWeight& weight, const DeviceBuffer& bias,
+                      int32_t rows, Scratch& out) {
+  MatMul(stream, in.data(), rows, weight, out.data());
+  if (bias.size() == 0) return;
+  AddBias(stream, out.data(), Floats(bias), rows, weight.rows);
+}
+
 // Queries, keys and values of the layer, normed and rotated.
 void Decoder::ProjectHeads(Stream& stream, int layer,
                            const DecoderInput& input) {
@@ -74,9 +102,9 @@ void Decoder::ProjectHeads(Stream& stream, int layer,
   const auto rows = static_cast<int32_t>(input.tokens.size());
   RmsNorm(stream, hidden_.data(), Floats(w.input_norm),
           config_.rms_norm_epsilon, rows, config_.hidden_size, normed_.data());
-  MatMul(stream, normed_.data(), rows, w.query, query_.data());
-  MatMul(stream, normed_.data(), rows, w.key, key_.data());
-  MatMul(stream, normed_.data(), rows, w.value, value_.data());
+  Project(stream, normed_, w.query, w.query_bias, rows, query_);
+  Project(stream, normed_, w.key, w.key_bias, rows, key_);
+  Project(stream, normed_, w.value, w.value_bias, rows, value_);
   if (config_.qk_norm) {
     RmsNorm(stream, query_.data(), Floats(w.query_norm),
             config_.rms_norm_epsilon, rows * config_.num_query_heads,
@@ -84,10 +112,11 @@ void Decoder::ProjectHeads(Stream& stream, int layer,
     RmsNorm(stream, key_.data(), Floats(w.key_norm), config_.rms_norm_epsilon,
             rows * config_.num_kv_heads, config_.head_dim, key_.data());
   }
+  const double factor = config_.rope_scaling.attention_factor;
   Rope(stream, query_.data(), input.positions, frequencies_,
-       config_.num_query_heads, config_.head_dim);
+       config_.num_query_heads, config_.head_dim, factor);
   Rope(stream, key_.data(), input.positions, frequencies_, config_.num_kv_heads,
-       config_.head_dim);
+       config_.head_dim, factor);
 }
 
 absl::Status Decoder::RunLayer(Stream& stream, int layer,
@@ -109,7 +138,7 @@ absl::Status Decoder::RunLayer(Stream& stream, int layer,
     FARKV_RETURN_IF_ERROR(SendQueries(stream, rows, args.scale, kv));
   }
   Attention(stream, args);
-  MatMul(stream, attended_.data(), rows, w.output, normed_.data());
+  Project(stream, attended_, w.output, w.output_bias, rows, normed_);
   Add(stream, hidden_.data(), normed_.data(),
       int64_t{rows} * config_.hidden_size);
   RunMlp(stream, w, rows);
@@ -130,11 +159,11 @@ absl::Status Decoder::SendQueries(Stream& stream, int32_t rows, float scale,
 void Decoder::RunMlp(Stream& stream, const LayerWeights& w, int32_t rows) {
   RmsNorm(stream, hidden_.data(), Floats(w.post_norm), config_.rms_norm_epsilon,
           rows, config_.hidden_size, normed_.data());
-  MatMul(stream, normed_.data(), rows, w.gate, gate_.data());
-  MatMul(stream, normed_.data(), rows, w.up, up_.data());
+  Project(stream, normed_, w.gate, w.gate_bias, rows, gate_);
+  Project(stream, normed_, w.up, w.up_bias, rows, up_);
   SiluMultiply(stream, gate_.data(), up_.data(),
                int64_t{rows} * config_.intermediate_size, gate_.data());
-  MatMul(stream, gate_.data(), rows, w.down, normed_.data());
+  Project(stream, gate_, w.down, w.down_bias, rows, normed_);
   Add(stream, hidden_.data(), normed_.data(),
       int64_t{rows} * config_.hidden_size);
 }

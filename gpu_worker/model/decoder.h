@@ -59,11 +59,21 @@ class Decoder {
   int32_t max_rows() const { return max_rows_; }
 
  private:
+  // Activations, f32 device memory, [max_rows][width].
+  struct Scratch {
+    DeviceBuffer buffer;
+    float* data() const { return reinterpret_cast<float*>(buffer.data()); }
+  };
+
   Decoder(const ModelConfig& config, const ModelWeights& weights,
           DType kv_dtype, int32_t max_rows);
   absl::Status AllocateScratch(Device& device);
   absl::Status RunLayer(Stream& stream, int layer, const DecoderInput& input,
                         LayerKvSource source);
+  // Sets frequencies_ for the rows of a step where they depend on it.
+  void PrepareRope(const DecoderInput& input);
+  void Project(Stream& stream, const Scratch& in, const PackedWeight& weight,
+               const DeviceBuffer& bias, int32_t rows, Scratch& out);
   void ProjectHeads(Stream& stream, int layer, const DecoderInput& input);
   absl::Status SendQueries(Stream& stream, int32_t rows, float scale,
                            const LayerKv& kv);
@@ -75,13 +85,10 @@ class Decoder {
   const ModelWeights* weights_;
   KvGeometry geometry_;
   int32_t max_rows_;
+  // Of pairs of a head: those of any row, or [rows][head_dim / 2] of a step.
+  std::vector<double> base_frequencies_;
   std::vector<double> frequencies_;
 
-  // Activations, f32 device memory, [max_rows][width].
-  struct Scratch {
-    DeviceBuffer buffer;
-    float* data() const { return reinterpret_cast<float*>(buffer.data()); }
-  };
   std::vector<float> host_queries_;
   Scratch hidden_, normed_, query_, key_, value_, attended_, gate_, up_,
       logits_;

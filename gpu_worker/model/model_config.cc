@@ -1,104 +1,171 @@
 #include "gpu_worker/model/model_config.h"
 
-#include <cmath>
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "gpu_worker/model/config_fields.h"
+#include "gpu_worker/model/rope_config.h"
 
 namespace farkv {
 namespace {
 
 using nlohmann::json;
 
-// Reads fields of config.json and keeps the first error.
-class FieldReader {
- public:
-  explicit FieldReader(const json& object) : object_(object) {}
-
-  int32_t Int(const char* field, int32_t low, int32_t high) {
-    if (!object_.contains(field)) return Missing(field);
-    return IntOr(field, 0, low, high);
-  }
-
-  int32_t IntOr(const char* field, int32_t fallback, int32_t low,
-                int32_t high) {
-    const auto found = object_.find(field);
-    if (found == object_.end() || found->is_null()) return fallback;
-    if (!found->is_number_integer()) return Refuse(field, *found, low, high);
-    const auto value = found->get<int64_t>();
-    if (value < low || value > high) return Refuse(field, *found, low, high);
-    return static_cast<int32_t>(value);
-  }
-
-  double RealOr(const char* field, double fallback) {
-    const auto found = object_.find(field);
-    if (found == object_.end() || found->is_null()) return fallback;
-    if (!found->is_number() || !(found->get<double>() > 0.0)) {
-      Fail(absl::StrCat(field, " is ", found->dump(), ", must be positive"));
-      return fallback;
-    }
-    return found->get<double>();
-  }
-
-  bool BoolOr(const char* field, bool fallback) {
-    const auto found = object_.find(field);
-    if (found == object_.end() || !found->is_boolean()) return fallback;
-    return found->get<bool>();
-  }
-
-  const absl::Status& status() const { return status_; }
-
- private:
-  int32_t Missing(const char* field) {
-    Fail(absl::StrCat("field ", field, " is missing"));
-    return 0;
-  }
-  int32_t Refuse(const char* field, const json& value, int32_t low,
-                 int32_t high) {
-    Fail(absl::StrCat(field, " is ", value.dump(),
-                      ", must be a whole number in [", low, ", ", high, "]"));
-    return 0;
-  }
-  void Fail(const std::string& message) {
-    if (status_.ok()) status_ = absl::InvalidArgumentError(message);
-  }
-
-  const json& object_;
-  absl::Status status_;
+// What the reference implementation of an architecture does, whatever
+// config.json says.
+struct Architecture {
+  const char* name;
+  const char* model_type;
+  bool qk_norm = false;
+  bool qkv_bias = false;          // always
+  bool attention_bias = false;    // biases of all four projections on request
+  bool mlp_bias = false;          // on request
+  bool requested_window = false;  // only with use_sliding_window
+  int32_t default_window = 0;
+  int32_t default_head_dim = 0;  // 0: hidden_size / num_attention_heads
+  bool states_kv_heads = true;   // else as many as query heads by default
+};
+constexpr Architecture kArchitectures[] = {
+    {.name = "LlamaForCausalLM",
+     .model_type = "llama",
+     .attention_bias = true,
+     .mlp_bias = true,
+     .states_kv_heads = false},
+    {.name = "MistralForCausalLM",
+     .model_type = "mistral",
+     .default_window = 4096},
+    {.name = "Qwen2ForCausalLM",
+     .model_type = "qwen2",
+     .qkv_bias = true,
+     .requested_window = true,
+     .default_window = 4096},
+    {.name = "Qwen3ForCausalLM",
+     .model_type = "qwen3",
+     .qk_norm = true,
+     .attention_bias = true,
+     .requested_window = true,
+     .default_window = 4096,
+     .default_head_dim = 128},
 };
 
-absl::Status CheckArchitecture(const json& object, ModelConfig& config) {
+absl::StatusOr<const Architecture*> FindArchitecture(const json& object) {
   const auto found = object.find("architectures");
   if (found == object.end() || !found->is_array() || found->empty() ||
       !(*found)[0].is_string()) {
     return absl::InvalidArgumentError("field architectures is missing");
   }
-  config.architecture = (*found)[0].get<std::string>();
-  if (config.architecture == "Qwen3ForCausalLM") {
-    config.qk_norm = true;
-  } else if (config.architecture != "LlamaForCausalLM") {
-    return absl::UnimplementedError(absl::StrCat(
-        "architecture is \"", config.architecture,
-        "\", supported are Qwen3ForCausalLM and LlamaForCausalLM"));
-  }
-  for (const char* bias : {"attention_bias", "mlp_bias"}) {
-    if (object.value(bias, json(false)) == json(true)) {
-      return absl::UnimplementedError(
-          absl::StrCat(bias, " is true, which is not supported"));
+  const auto name = (*found)[0].get<std::string>();
+  std::string known;
+  for (const Architecture& architecture : kArchitectures) {
+    absl::StrAppend(&known, known.empty() ? "" : ", ", architecture.name);
+    if (name != architecture.name) continue;
+    const json type = object.value("model_type", json(nullptr));
+    if (!type.is_null() && type != json(architecture.model_type)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "model_type is ", type.dump(), " and architectures names ", name,
+          ", whose model_type is \"", architecture.model_type, "\""));
     }
+    return &architecture;
   }
-  const json scaling = object.value("rope_scaling", json(nullptr));
-  if (!scaling.is_null()) {
-    return absl::UnimplementedError(absl::StrCat(
-        "rope_scaling is ", scaling.dump(), ", only null is supported"));
-  }
-  if (const json act = object.value("hidden_act", json("silu"));
-      act != json("silu")) {
+  return absl::UnimplementedError(
+      absl::StrCat("architecture is \"", name, "\", supported are ", known));
+}
+
+// Fields that would change the arithmetic in a way that we do not have.
+absl::Status CheckArithmetic(const json& object) {
+  const json act = object.value("hidden_act", json("silu"));
+  if (act != json("silu") && act != json("swish")) {
     return absl::UnimplementedError(
         absl::StrCat("hidden_act is ", act.dump(), ", only silu is supported"));
   }
+  const json quantization = object.value("quantization_config", json(nullptr));
+  if (!quantization.is_null()) {
+    return absl::UnimplementedError(
+        absl::StrCat("quantization_config is ", quantization.dump(),
+                     ", supported are plain weights and GGUF files"));
+  }
+  for (const json& type : object.value("layer_types", json::array())) {
+    if (type != json("full_attention") && type != json("sliding_attention")) {
+      return absl::UnimplementedError(
+          absl::StrCat("layer_types has ", type.dump(),
+                       ", supported are full_attention and sliding_attention"));
+    }
+  }
+  const json rotary = object.value("partial_rotary_factor", json(nullptr));
+  if (!rotary.is_null() && rotary != json(1.0)) {
+    return absl::UnimplementedError(absl::StrCat(
+        "partial_rotary_factor is ", rotary.dump(), ", only 1 is supported"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadBiases(const json& object, const Architecture& architecture,
+                        ModelConfig& config) {
+  ConfigFields fields(object);
+  const bool attention = fields.BoolOr("attention_bias", false);
+  const bool mlp = fields.BoolOr("mlp_bias", false);
+  FARKV_RETURN_IF_ERROR(fields.status());
+  const bool implied = architecture.qkv_bias || architecture.attention_bias;
+  if ((attention && !implied) || (mlp && !architecture.mlp_bias)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(attention && !implied ? "attention_bias" : "mlp_bias",
+                     " is true, which ", architecture.name, " does not have"));
+  }
+  config.qkv_bias =
+      architecture.qkv_bias || (architecture.attention_bias && attention);
+  config.output_bias = architecture.attention_bias && attention;
+  config.mlp_bias = mlp;
+  return absl::OkStatus();
+}
+
+void ReadShape(ConfigFields& fields, const Architecture& architecture,
+               ModelConfig& config) {
+  config.hidden_size = fields.Int("hidden_size", 1, 1 << 17);
+  config.intermediate_size = fields.Int("intermediate_size", 1, 1 << 20);
+  config.num_layers = fields.Int("num_hidden_layers", 1, 1024);
+  config.num_query_heads = fields.Int("num_attention_heads", 1, 1024);
+  config.num_kv_heads =
+      architecture.states_kv_heads
+          ? fields.Int("num_key_value_heads", 1, 256)
+          : fields.IntOr("num_key_value_heads", config.num_query_heads, 1, 256);
+  config.vocab_size = fields.Int("vocab_size", 1, 1 << 22);
+  config.max_position = fields.Int("max_position_embeddings", 1, 1 << 30);
+  const int32_t derived = architecture.default_head_dim > 0
+                              ? architecture.default_head_dim
+                              : config.hidden_size / config.num_query_heads;
+  config.head_dim = fields.IntOr("head_dim", derived, 16, 512);
+  config.rms_norm_epsilon =
+      static_cast<float>(fields.RealOr("rms_norm_eps", 1e-6));
+  config.tied_embeddings = fields.BoolOr("tie_word_embeddings", false);
+}
+
+// A null sliding_window means none, an absent one the default.
+absl::Status ReadWindow(const json& object, const Architecture& architecture,
+                        ModelConfig& config) {
+  if (architecture.default_window == 0) return absl::OkStatus();
+  ConfigFields fields(object);
+  const int32_t absent =
+      object.contains("sliding_window") ? 0 : architecture.default_window;
+  int32_t window = fields.IntOr("sliding_window", absent, 1, 1 << 30);
+  if (architecture.requested_window) {
+    // Layers from max_window_layers on have the window, unless layer_types
+    // says which.
+    bool layers =
+        fields.IntOr("max_window_layers", 28, 0, 1 << 30) < config.num_layers;
+    const json types = object.value("layer_types", json(nullptr));
+    if (!types.is_null()) {
+      layers = std::ranges::any_of(types, [](const json& type) {
+        return type != json("full_attention");
+      });
+    }
+    if (!layers || !fields.BoolOr("use_sliding_window", false)) window = 0;
+  }
+  FARKV_RETURN_IF_ERROR(fields.status());
+  config.sliding_window = window;
+  if (window > 0) config.max_position = std::min(config.max_position, window);
   return absl::OkStatus();
 }
 
@@ -113,31 +180,22 @@ void ReadTokens(const json& object, ModelConfig& config) {
   }
 }
 
-absl::Status ReadShape(const json& object, ModelConfig& config) {
-  FieldReader reader(object);
-  config.hidden_size = reader.Int("hidden_size", 1, 1 << 17);
-  config.intermediate_size = reader.Int("intermediate_size", 1, 1 << 20);
-  config.num_layers = reader.Int("num_hidden_layers", 1, 1024);
-  config.num_query_heads = reader.Int("num_attention_heads", 1, 1024);
-  config.num_kv_heads =
-      reader.IntOr("num_key_value_heads", config.num_query_heads, 1, 256);
-  config.vocab_size = reader.Int("vocab_size", 1, 1 << 22);
-  config.max_position = reader.Int("max_position_embeddings", 1, 1 << 30);
-  const int32_t derived = config.num_query_heads > 0
-                              ? config.hidden_size / config.num_query_heads
-                              : 0;
-  config.head_dim = reader.IntOr("head_dim", derived, 16, 512);
-  config.rms_norm_epsilon =
-      static_cast<float>(reader.RealOr("rms_norm_eps", 1e-6));
-  config.rope_theta = reader.RealOr("rope_theta", 10000.0);
-  config.tied_embeddings = reader.BoolOr("tie_word_embeddings", false);
-  FARKV_RETURN_IF_ERROR(reader.status());
-  if (config.num_query_heads % config.num_kv_heads != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "num_attention_heads is ", config.num_query_heads,
-        ", not a multiple of num_key_value_heads ", config.num_kv_heads));
-  }
-  return config.Geometry(DType::kBf16).Validate();
+absl::StatusOr<ModelConfig> Read(const json& object) {
+  ModelConfig config;
+  FARKV_ASSIGN_OR_RETURN(const Architecture* architecture,
+                         FindArchitecture(object));
+  config.architecture = architecture->name;
+  config.qk_norm = architecture->qk_norm;
+  FARKV_RETURN_IF_ERROR(CheckArithmetic(object));
+  FARKV_RETURN_IF_ERROR(ReadBiases(object, *architecture, config));
+  ConfigFields fields(object);
+  ReadShape(fields, *architecture, config);
+  FARKV_RETURN_IF_ERROR(fields.status());
+  FARKV_RETURN_IF_ERROR(ReadRope(object, config));
+  FARKV_RETURN_IF_ERROR(ReadWindow(object, *architecture, config));
+  ReadTokens(object, config);
+  FARKV_RETURN_IF_ERROR(config.Validate());
+  return config;
 }
 
 }  // namespace
@@ -152,24 +210,25 @@ absl::StatusOr<ModelConfig> ModelConfig::Load(const std::string& path) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", path, "\" is not a JSON object"));
   }
-  ModelConfig config;
-  absl::Status status = CheckArchitecture(object, config);
-  if (status.ok()) status = ReadShape(object, config);
-  if (!status.ok()) {
-    return absl::Status(status.code(),
-                        absl::StrCat("\"", path, "\": ", status.message()));
-  }
-  ReadTokens(object, config);
-  return config;
+  absl::StatusOr<ModelConfig> config = Read(object);
+  if (config.ok()) return config;
+  return absl::Status(
+      config.status().code(),
+      absl::StrCat("\"", path, "\": ", config.status().message()));
 }
 
-std::vector<double> ModelConfig::RopeFrequencies() const {
-  std::vector<double> frequencies;
-  for (int32_t i = 0; i < head_dim; i += 2) {
-    frequencies.push_back(
-        std::pow(rope_theta, -static_cast<double>(i) / head_dim));
+absl::Status ModelConfig::Validate() const {
+  if (num_kv_heads < 1 || num_query_heads % num_kv_heads != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_attention_heads is ", num_query_heads,
+                     ", not a multiple of num_key_value_heads ", num_kv_heads));
   }
-  return frequencies;
+  if (!(rope_theta > 1.0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rope_theta is ", rope_theta, ", must be above 1"));
+  }
+  FARKV_RETURN_IF_ERROR(rope_scaling.Validate(head_dim));
+  return Geometry(DType::kBf16).Validate();
 }
 
 }  // namespace farkv

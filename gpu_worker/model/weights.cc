@@ -7,13 +7,34 @@
 #include "common/base/bf16.h"
 #include "common/base/endian.h"
 #include "common/base/status_macros.h"
-#include "gpu_worker/checkpoint/safetensors.h"
 #include "gpu_worker/model/half.h"
 
 namespace farkv {
 namespace {
 
-// Widens any stored type to f32.
+// How the kernels hold a stored type.
+WeightType HeldType(TensorType type) {
+  switch (type) {
+    case TensorType::kF32:
+    case TensorType::kF16:
+      return WeightType::kF32;
+    case TensorType::kBf16:
+      return WeightType::kBf16;
+    case TensorType::kQ8_0:
+      return WeightType::kQ8_0;
+    case TensorType::kQ4_0:
+      return WeightType::kQ4_0;
+    case TensorType::kQ4_1:
+      return WeightType::kQ4_1;
+    case TensorType::kQ4_K:
+      return WeightType::kQ4_K;
+    case TensorType::kQ6_K:
+      return WeightType::kQ6_K;
+  }
+  return WeightType::kF32;
+}
+
+// Widens an unquantised type to f32.
 std::vector<float> ToFloats(const TensorView& tensor) {
   const auto count = static_cast<size_t>(tensor.NumElements());
   std::vector<float> values(count);
@@ -29,40 +50,55 @@ std::vector<float> ToFloats(const TensorView& tensor) {
   return values;
 }
 
-// Copies tensors of one file to one device, counting parameters.
+// Copies tensors of one source to one device, counting parameters.
 class Loader {
  public:
-  Loader(const SafetensorsFile& file, Device& device)
-      : file_(file), device_(device), stream_(device.NewStream()) {}
+  Loader(const TensorSource& source, Device& device)
+      : source_(source), device_(device), stream_(device.NewStream()) {}
 
   absl::StatusOr<DeviceBuffer> Vector(const std::string& name, int32_t size) {
-    FARKV_ASSIGN_OR_RETURN(const TensorView tensor, file_.Find(name, {size}));
+    FARKV_ASSIGN_OR_RETURN(const TensorView tensor, source_.Find(name, {size}));
+    if (IsQuantized(HeldType(tensor.type))) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "\"", source_.path(), "\": tensor ", name, " is ",
+          TensorTypeName(tensor.type), ", must be F32, F16 or BF16"));
+    }
     num_parameters_ += size;
     return Upload(ToFloats(tensor));
+  }
+
+  // An empty buffer unless it is `wanted`; then it must not be there.
+  absl::StatusOr<DeviceBuffer> VectorIf(bool wanted, const std::string& name,
+                                        int32_t size) {
+    if (wanted) return Vector(name, size);
+    FARKV_RETURN_IF_ERROR(RefuseSurplus(name));
+    return DeviceBuffer();
+  }
+
+  absl::Status RefuseSurplus(const std::string& name) const {
+    if (!source_.Contains(name)) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", source_.path(), "\" has a tensor ", name,
+                     ", which the model's config has no use for"));
   }
 
   absl::StatusOr<PackedWeight> Matrix(const std::string& name, int32_t rows,
                                       int32_t cols) {
     FARKV_ASSIGN_OR_RETURN(const TensorView tensor,
-                           file_.Find(name, {rows, cols}));
+                           source_.Find(name, {rows, cols}));
     num_parameters_ += int64_t{rows} * cols;
     return Pack(tensor, rows, cols);
   }
 
   absl::StatusOr<PackedWeight> Pack(const TensorView& tensor, int32_t rows,
                                     int32_t cols) {
-    if (tensor.type != TensorType::kF16) {
-      const WeightType type = tensor.type == TensorType::kBf16
-                                  ? WeightType::kBf16
-                                  : WeightType::kF32;
-      return PackWeight(device_, *stream_, type, tensor.bytes.data(), rows,
+    if (tensor.type == TensorType::kF16) {
+      const std::vector<float> wide = ToFloats(tensor);
+      return PackWeight(device_, *stream_, WeightType::kF32, wide.data(), rows,
                         cols);
     }
-    const std::vector<float> wide = ToFloats(tensor);
-    auto packed = PackWeight(device_, *stream_, WeightType::kF32, wide.data(),
-                             rows, cols);
-    stream_->Synchronize();
-    return packed;
+    return PackWeight(device_, *stream_, HeldType(tensor.type),
+                      tensor.bytes.data(), rows, cols);
   }
 
   absl::StatusOr<EmbeddingTable> Embedding(const TensorView& tensor,
@@ -70,13 +106,12 @@ class Loader {
     EmbeddingTable table;
     table.vocab = config.vocab_size;
     table.width = config.hidden_size;
-    if (tensor.type == TensorType::kBf16) {
-      table.type = WeightType::kBf16;
+    table.type = HeldType(tensor.type);
+    if (tensor.type == TensorType::kF16) {
+      FARKV_ASSIGN_OR_RETURN(table.data, Upload(ToFloats(tensor)));
+    } else {
       FARKV_ASSIGN_OR_RETURN(table.data,
                              Upload(tensor.bytes.data(), tensor.bytes.size()));
-    } else {
-      table.type = WeightType::kF32;
-      FARKV_ASSIGN_OR_RETURN(table.data, Upload(ToFloats(tensor)));
     }
     num_parameters_ += tensor.NumElements();
     return table;
@@ -97,70 +132,95 @@ class Loader {
     return buffer;
   }
 
-  const SafetensorsFile& file_;
+  const TensorSource& source_;
   Device& device_;
   std::unique_ptr<Stream> stream_;
   int64_t num_parameters_ = 0;
 };
 
-absl::StatusOr<LayerWeights> LoadLayer(Loader& loader,
-                                       const ModelConfig& config, int layer) {
-  const std::string prefix = absl::StrCat("model.layers.", layer, ".");
+absl::Status LoadAttention(Loader& loader, const ModelConfig& config,
+                           const std::string& prefix, LayerWeights& w) {
   const int32_t hidden = config.hidden_size;
   const int32_t query_width = config.num_query_heads * config.head_dim;
   const int32_t kv_width = config.num_kv_heads * config.head_dim;
-  const int32_t inner = config.intermediate_size;
-  LayerWeights w;
-  FARKV_ASSIGN_OR_RETURN(
-      w.input_norm, loader.Vector(prefix + "input_layernorm.weight", hidden));
-  FARKV_ASSIGN_OR_RETURN(
-      w.post_norm,
-      loader.Vector(prefix + "post_attention_layernorm.weight", hidden));
-  const std::string self = prefix + "self_attn.";
-  if (config.qk_norm) {
-    FARKV_ASSIGN_OR_RETURN(
-        w.query_norm, loader.Vector(self + "q_norm.weight", config.head_dim));
-    FARKV_ASSIGN_OR_RETURN(
-        w.key_norm, loader.Vector(self + "k_norm.weight", config.head_dim));
+  const struct {
+    const char* name;
+    PackedWeight& weight;
+    int32_t rows, cols;
+    DeviceBuffer& bias;
+    bool has_bias;
+  } projections[] = {
+      {"q_proj", w.query, query_width, hidden, w.query_bias, config.qkv_bias},
+      {"k_proj", w.key, kv_width, hidden, w.key_bias, config.qkv_bias},
+      {"v_proj", w.value, kv_width, hidden, w.value_bias, config.qkv_bias},
+      {"o_proj", w.output, hidden, query_width, w.output_bias,
+       config.output_bias}};
+  for (const auto& p : projections) {
+    const std::string name = absl::StrCat(prefix, p.name);
+    FARKV_ASSIGN_OR_RETURN(p.weight,
+                           loader.Matrix(name + ".weight", p.rows, p.cols));
+    FARKV_ASSIGN_OR_RETURN(p.bias,
+                           loader.VectorIf(p.has_bias, name + ".bias", p.rows));
   }
   FARKV_ASSIGN_OR_RETURN(
-      w.query, loader.Matrix(self + "q_proj.weight", query_width, hidden));
+      w.query_norm, loader.VectorIf(config.qk_norm, prefix + "q_norm.weight",
+                                    config.head_dim));
   FARKV_ASSIGN_OR_RETURN(
-      w.key, loader.Matrix(self + "k_proj.weight", kv_width, hidden));
+      w.key_norm, loader.VectorIf(config.qk_norm, prefix + "k_norm.weight",
+                                  config.head_dim));
+  return absl::OkStatus();
+}
+
+absl::Status LoadMlp(Loader& loader, const ModelConfig& config,
+                     const std::string& prefix, LayerWeights& w) {
+  const int32_t hidden = config.hidden_size;
+  const int32_t inner = config.intermediate_size;
+  const struct {
+    const char* name;
+    PackedWeight& weight;
+    int32_t rows, cols;
+    DeviceBuffer& bias;
+  } projections[] = {{"gate_proj", w.gate, inner, hidden, w.gate_bias},
+                     {"up_proj", w.up, inner, hidden, w.up_bias},
+                     {"down_proj", w.down, hidden, inner, w.down_bias}};
+  for (const auto& p : projections) {
+    const std::string name = absl::StrCat(prefix, p.name);
+    FARKV_ASSIGN_OR_RETURN(p.weight,
+                           loader.Matrix(name + ".weight", p.rows, p.cols));
+    FARKV_ASSIGN_OR_RETURN(
+        p.bias, loader.VectorIf(config.mlp_bias, name + ".bias", p.rows));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LayerWeights> LoadLayer(Loader& loader,
+                                       const ModelConfig& config, int layer) {
+  const std::string prefix = absl::StrCat("model.layers.", layer, ".");
+  LayerWeights w;
   FARKV_ASSIGN_OR_RETURN(
-      w.value, loader.Matrix(self + "v_proj.weight", kv_width, hidden));
+      w.input_norm,
+      loader.Vector(prefix + "input_layernorm.weight", config.hidden_size));
   FARKV_ASSIGN_OR_RETURN(
-      w.output, loader.Matrix(self + "o_proj.weight", hidden, query_width));
-  const std::string mlp = prefix + "mlp.";
-  FARKV_ASSIGN_OR_RETURN(
-      w.gate, loader.Matrix(mlp + "gate_proj.weight", inner, hidden));
-  FARKV_ASSIGN_OR_RETURN(w.up,
-                         loader.Matrix(mlp + "up_proj.weight", inner, hidden));
-  FARKV_ASSIGN_OR_RETURN(
-      w.down, loader.Matrix(mlp + "down_proj.weight", hidden, inner));
+      w.post_norm, loader.Vector(prefix + "post_attention_layernorm.weight",
+                                 config.hidden_size));
+  FARKV_RETURN_IF_ERROR(
+      LoadAttention(loader, config, prefix + "self_attn.", w));
+  FARKV_RETURN_IF_ERROR(LoadMlp(loader, config, prefix + "mlp.", w));
   return w;
 }
 
 }  // namespace
 
-absl::StatusOr<ModelWeights> ModelWeights::Load(const std::string& directory,
+absl::StatusOr<ModelWeights> ModelWeights::Load(const TensorSource& tensors,
                                                 const ModelConfig& config,
                                                 Device& device) {
-  FARKV_ASSIGN_OR_RETURN(
-      const auto file,
-      SafetensorsFile::Open(absl::StrCat(directory, "/model.safetensors")));
-  const std::string surplus = absl::StrCat("model.layers.", config.num_layers,
-                                           ".input_layernorm.weight");
-  if (file->Contains(surplus)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "\"", file->path(), "\" has a tensor ", surplus,
-        ", config.json has num_hidden_layers ", config.num_layers));
-  }
-  Loader loader(*file, device);
+  Loader loader(tensors, device);
+  FARKV_RETURN_IF_ERROR(loader.RefuseSurplus(absl::StrCat(
+      "model.layers.", config.num_layers, ".input_layernorm.weight")));
   ModelWeights weights;
   FARKV_ASSIGN_OR_RETURN(const TensorView embedding,
-                         file->Find("model.embed_tokens.weight",
-                                    {config.vocab_size, config.hidden_size}));
+                         tensors.Find("model.embed_tokens.weight",
+                                      {config.vocab_size, config.hidden_size}));
   FARKV_ASSIGN_OR_RETURN(weights.embedding,
                          loader.Embedding(embedding, config));
   for (int layer = 0; layer < config.num_layers; ++layer) {

@@ -3,10 +3,10 @@
 #ifndef FARKV_GPU_WORKER_MODEL_WEIGHTS_H_
 #define FARKV_GPU_WORKER_MODEL_WEIGHTS_H_
 
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "gpu_worker/checkpoint/tensor_source.h"
 #include "gpu_worker/model/model_config.h"
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
@@ -24,6 +24,9 @@ struct LayerWeights {
   PackedWeight key, value;      // [Hkv*d, D]
   PackedWeight output;          // [D, Hq*d]
   PackedWeight gate, up, down;  // [F, D], [F, D], [D, F]
+  // f32, one number per output; empty where the model has none.
+  DeviceBuffer query_bias, key_bias, value_bias, output_bias;
+  DeviceBuffer gate_bias, up_bias, down_bias;
 };
 
 struct ModelWeights {
@@ -33,9 +36,10 @@ struct ModelWeights {
   PackedWeight logits;      // [V, D]; a packed copy where embeddings are tied
   int64_t num_parameters = 0;
 
-  // Reads <directory>/model.safetensors with Hugging Face names. F16 weights
-  // are widened to F32. Errors name the file, the tensor and both shapes.
-  static absl::StatusOr<ModelWeights> Load(const std::string& directory,
+  // Matrices and embeddings keep their stored type, but F16 is widened to F32.
+  // Errors name the file, the tensor and both shapes; a tensor that `config`
+  // has no use for (a further layer, a bias, a norm) is INVALID_ARGUMENT.
+  static absl::StatusOr<ModelWeights> Load(const TensorSource& tensors,
                                            const ModelConfig& config,
                                            Device& device);
 };
