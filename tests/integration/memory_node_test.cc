@@ -336,5 +336,40 @@ TEST_P(MemoryNodeTest, ADrainStreamEndsWithTheLastSession) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
+TEST(NodeStartTest, ANodeThatDoesNotServeYetIsAliveAndOpensNoSession) {
+  NodeOptions options = InProcessNodeOptions("starting");
+  ASSERT_TRUE(options.Finish().ok());
+  LoopbackNetwork network(LoopbackNetwork::Drive::kThread);
+  auto node = Node::Start(
+      options,
+      [&](TransportOptions transport,
+          Directory&) -> absl::StatusOr<std::unique_ptr<Transport>> {
+        return network.CreateTransport(std::move(transport));
+      });
+  ASSERT_TRUE(node.ok()) << node.status();
+  const NodePorts& ports = (*node)->ports();
+  const auto client =
+      MemoryClient::Create(absl::StrCat("127.0.0.1:", ports.listen), {})
+          .value();
+  OpenSessionCall call;
+  call.handshake.page_format_version = kPageFormatVersion;
+  call.handshake.kernel_target = KernelTarget();
+  call.session = SessionId::Random();
+  call.tenant = "tenant";
+  call.worker_id = "worker";
+  call.geometry = kGeometry;
+  call.lease = absl::Seconds(1);
+
+  const absl::Status early = client->OpenSession(call, kTimeout).status();
+
+  EXPECT_EQ(early.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(early.ToString(), HasSubstr("of 16MiB of its pool"));
+  EXPECT_THAT(testing::HttpGet(ports.metrics, "/healthz"), HasSubstr("200 OK"));
+  EXPECT_THAT(testing::HttpGet(ports.metrics, "/readyz"), HasSubstr("503"));
+  ASSERT_TRUE((*node)->BeginServing().ok());
+  EXPECT_THAT(testing::HttpGet(ports.metrics, "/readyz"), HasSubstr("200 OK"));
+  EXPECT_TRUE(client->OpenSession(call, kTimeout).ok());
+}
+
 }  // namespace
 }  // namespace farkv
