@@ -24,6 +24,7 @@ class KeyBounds {
   // good, so that its group is always read.
   void Add(int64_t position, std::span<const float> key);
 
+  int32_t dim() const { return dim_; }
   // Groups up to the last position added; those without one are empty.
   int64_t num_groups() const { return static_cast<int64_t>(rows_.size()); }
   int32_t rows(int64_t group) const {

@@ -47,8 +47,7 @@ absl::StatusOr<SelectionPolicy> ParseSelectionPolicy(absl::string_view name) {
 
 std::vector<float> QuestScores(const KeyBounds& bounds,
                                const GroupScoreQuery& query) {
-  const size_t dim =
-      query.queries.size() / static_cast<size_t>(query.num_heads);
+  const auto dim = static_cast<size_t>(bounds.dim());
   std::vector<float> scores(static_cast<size_t>(bounds.num_groups()),
                             -kInfinity);
   for (size_t head = 0; head < static_cast<size_t>(query.num_heads); ++head) {

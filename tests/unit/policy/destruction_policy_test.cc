@@ -104,6 +104,19 @@ TEST_P(EveryPolicy, RanksWithTheSameBitsOnEveryTarget) {
   });
 }
 
+// Keys travel between node and worker as fp32.
+TEST_P(EveryPolicy, KeysThatANodeMayComputeAreFloats) {
+  const PolicyNeeds needs = NeedsOf(policy());
+  if (!needs.rows_alone || needs.cumulative) return;
+  const RandomHead head(13, kRows, 32, window());
+  const auto ranked = RankRows(policy(), head.Input(kKept));
+  ASSERT_TRUE(ranked.ok()) << ranked.status();
+
+  for (const EvictionRow& row : ranked->rows) {
+    EXPECT_EQ(static_cast<double>(static_cast<float>(row.key)), row.key);
+  }
+}
+
 // Candidates in any order, and in two parties: one decision.
 TEST_P(EveryPolicy, RankedRowsMayComeInAnyOrderAndFromTwoParties) {
   const RandomHead head(5, kRows, 32, window());
