@@ -12,6 +12,7 @@
 #include "bench/program_dir.h"
 #include "bench/subcommands.h"
 #include "common/base/status_macros.h"
+#include "gpu_worker/model/model_files.h"
 
 namespace farkv::bench {
 namespace {
@@ -36,9 +37,9 @@ class DecodeBench {
       : options_(options), cluster_(cluster) {}
 
   absl::Status Run() {
-    FARKV_ASSIGN_OR_RETURN(
-        const ModelConfig config,
-        ModelConfig::Load(absl::StrCat(options_.model, "/config.json")));
+    FARKV_ASSIGN_OR_RETURN(const ModelFiles files,
+                           ModelFiles::Open(options_.model));
+    FARKV_ASSIGN_OR_RETURN(const ModelConfig config, files.ReadConfig());
     for (int64_t context : options_.contexts) {
       MakeRequests(config.vocab_size, context);
       FARKV_RETURN_IF_ERROR(RunContext(context));
@@ -154,7 +155,8 @@ void RegisterDecode(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "decode", "tokens/s with tiers against the full cache");
-  command->add_option("--model", options->model, "model directory")->required();
+  command->add_option("--model", options->model, "directory or .gguf file")
+      ->required();
   command->add_option("--bin-dir", options->bin_dir, "where the nodes lie");
   command->add_option("--context", options->contexts, "forced tokens")
       ->delimiter(',');

@@ -13,6 +13,7 @@
 #include "bench/program_dir.h"
 #include "bench/subcommands.h"
 #include "common/base/status_macros.h"
+#include "gpu_worker/model/model_files.h"
 
 namespace farkv::bench {
 namespace {
@@ -141,9 +142,9 @@ class ExactnessBench {
   }
 
   absl::Status MakeReference() {
-    FARKV_ASSIGN_OR_RETURN(
-        const ModelConfig config,
-        ModelConfig::Load(absl::StrCat(options_.model, "/config.json")));
+    FARKV_ASSIGN_OR_RETURN(const ModelFiles files,
+                           ModelFiles::Open(options_.model));
+    FARKV_ASSIGN_OR_RETURN(const ModelConfig config, files.ReadConfig());
     requests_ = Requests(config.vocab_size);
     // Each alone: the tiered batches are compared with these too.
     for (const GenerationRequest& request : requests_) {
@@ -256,7 +257,8 @@ void RegisterExactness(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "exactness", "every logit of tiered runs against the full cache");
-  command->add_option("--model", options->model, "model directory")->required();
+  command->add_option("--model", options->model, "directory or .gguf file")
+      ->required();
   command->add_option("--bin-dir", options->bin_dir, "where the nodes lie");
   command->add_option("--device", options->device, "cpu, fake or cuda");
   command->add_option("--tokens", options->tokens, "of each request");

@@ -9,6 +9,7 @@
 #include "bench/engine_run.h"
 #include "bench/subcommands.h"
 #include "common/base/status_macros.h"
+#include "gpu_worker/model/model_files.h"
 
 namespace farkv::bench {
 namespace {
@@ -51,12 +52,10 @@ absl::StatusOr<std::vector<Program>> ReadPrograms(const Options& options) {
 
 absl::Status RunReasoner(const Options& options) {
   FARKV_ASSIGN_OR_RETURN(const auto programs, ReadPrograms(options));
-  FARKV_ASSIGN_OR_RETURN(
-      const Tokenizer tokenizer,
-      Tokenizer::Load(absl::StrCat(options.model, "/tokenizer.json")));
-  FARKV_ASSIGN_OR_RETURN(
-      const ModelConfig config,
-      ModelConfig::Load(absl::StrCat(options.model, "/config.json")));
+  FARKV_ASSIGN_OR_RETURN(const ModelFiles files,
+                         ModelFiles::Open(options.model));
+  FARKV_ASSIGN_OR_RETURN(const Tokenizer tokenizer, files.ReadTokenizer());
+  FARKV_ASSIGN_OR_RETURN(const ModelConfig config, files.ReadConfig());
   std::vector<GenerationRequest> requests;
   for (const Program& program : programs) {
     GenerationRequest request;

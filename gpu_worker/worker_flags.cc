@@ -17,7 +17,7 @@ absl::Status Later(const char* flag, const std::string& value) {
 
 void RegisterProcess(Flags& flags, WorkerFlags& f) {
   flags.AddText("model", &f.engine.model,
-                "Directory of the model; has no default");
+                "Directory or .gguf file; has no default");
   flags.AddText("device", &f.engine.device, "cpu or cuda");
   flags.AddAddress("listen", &f.listen, "Generate API");
   flags.AddAddress("admin-listen", &f.admin_listen, "Admin API");

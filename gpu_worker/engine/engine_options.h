@@ -23,7 +23,7 @@ using LogitSink =
                        std::span<const float> logits)>;
 
 struct EngineOptions {
-  std::string model;  // directory with config.json, tokenizer.json, weights
+  std::string model;  // directory, or a .gguf file (ModelFiles)
   std::string device = "cpu";
   DType kv_dtype = DType::kBf16;
   int max_sequences = 8;    // that run at once
