@@ -125,7 +125,7 @@ absl::StatusOr<Tokenizer> Tokenizer::Create(TokenizerSpec spec) {
 }
 
 absl::StatusOr<Tokenizer> Tokenizer::Load(const std::string& path) {
-  FARKV_ASSIGN_OR_RETURN(TokenizerSpec spec, ReadTokenizerJson(path));
+  FARKV_ASSIGN_OR_RETURN(TokenizerSpec spec, ReadTokenizerFiles(path));
   absl::StatusOr<Tokenizer> made = Create(std::move(spec));
   if (made.ok()) return made;
   return absl::Status(

@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "gpu_worker/tokenizer/json_fields.h"
+#include "gpu_worker/tokenizer/sentencepiece_model.h"
 #include "gpu_worker/tokenizer/tokenizer_json_steps.h"
 
 namespace farkv {
@@ -328,9 +330,11 @@ absl::Status ParseTokenizerConfig(absl::string_view text, TokenizerSpec& spec) {
   return ReadChatTemplate(config, spec);
 }
 
-absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& path) {
+absl::StatusOr<TokenizerSpec> ReadTokenizerFiles(const std::string& path) {
   FARKV_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  absl::StatusOr<TokenizerSpec> spec = ParseTokenizerJson(text);
+  absl::StatusOr<TokenizerSpec> spec = absl::EndsWith(path, ".model")
+                                           ? ParseSentencePieceModel(text)
+                                           : ParseTokenizerJson(text);
   if (!spec.ok()) return Named(path, spec.status());
   const auto folder = std::filesystem::path(path).parent_path();
   const std::string config = (folder / "tokenizer_config.json").string();

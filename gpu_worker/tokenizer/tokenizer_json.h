@@ -1,5 +1,6 @@
-// Reads Hugging Face's tokenizer.json, and what belongs to it from
-// tokenizer_config.json and chat_template.jinja beside it.
+// Reads Hugging Face's tokenizer.json, or SentencePiece's tokenizer.model, and
+// what belongs to it from tokenizer_config.json and chat_template.jinja beside
+// it.
 #ifndef FARKV_GPU_WORKER_TOKENIZER_TOKENIZER_JSON_H_
 #define FARKV_GPU_WORKER_TOKENIZER_TOKENIZER_JSON_H_
 
@@ -15,9 +16,9 @@ namespace farkv {
 // NOT_FOUND for a missing file; INVALID_ARGUMENT naming the file and what is
 // wrong in it; UNIMPLEMENTED for a kind of model, normaliser, pre-tokenizer or
 // decoder that is not supported. The files beside it may be missing.
-absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& path);
+absl::StatusOr<TokenizerSpec> ReadTokenizerFiles(const std::string& path);
 
-// The same from text. Pure.
+// A tokenizer.json from its text. Pure.
 absl::StatusOr<TokenizerSpec> ParseTokenizerJson(absl::string_view text);
 // tokenizer_config.json: begin and end tokens and the chat template of `spec`,
 // which ParseTokenizerJson has made. Pure.

@@ -89,8 +89,11 @@ struct TokenizerSpec {
   // By id, spelled as in the file (byte-level pieces in GPT-2's alphabet);
   // empty where an id has none.
   std::vector<std::string> pieces;
-  std::vector<PieceKind> kinds;        // empty, or one for each piece
-  std::vector<double> scores;          // kScoresBpe, kUnigram: for each piece
+  std::vector<PieceKind> kinds;  // empty, or one for each piece
+  std::vector<double> scores;    // kScoresBpe, kUnigram: for each piece
+  // kUnigram: scores are added in float, as SentencePiece does, which decides
+  // between ways that would be equally good.
+  bool float_sums = false;
   std::vector<TokenizerMerge> merges;  // kMergesBpe: by rank
   std::vector<AddedToken> added_tokens;
 

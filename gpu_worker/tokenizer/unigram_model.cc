@@ -20,6 +20,10 @@ struct Reached {
   bool any = false;
 };
 
+double Rounded(double score, bool to_float) {
+  return to_float ? static_cast<double>(static_cast<float>(score)) : score;
+}
+
 }  // namespace
 
 absl::StatusOr<UnigramModel> UnigramModel::Create(const TokenizerSpec& spec) {
@@ -28,6 +32,7 @@ absl::StatusOr<UnigramModel> UnigramModel::Create(const TokenizerSpec& spec) {
         "a unigram model must name its unknown token");
   }
   UnigramModel made;
+  made.float_sums_ = spec.float_sums;
   FARKV_ASSIGN_OR_RETURN(made.scores_, CheckedScores(spec));
   double worst = 0;
   for (size_t id = 0; id < spec.pieces.size(); ++id) {
@@ -41,7 +46,7 @@ absl::StatusOr<UnigramModel> UnigramModel::Create(const TokenizerSpec& spec) {
       made.tree_.Add(spec.pieces[id], static_cast<int32_t>(id));
     }
   }
-  made.unknown_score_ = worst - kUnknownPenalty;
+  made.unknown_score_ = Rounded(worst - kUnknownPenalty, spec.float_sums);
   return made;
 }
 
@@ -50,7 +55,7 @@ void UnigramModel::Append(const Vocabulary& vocabulary, absl::string_view part,
   std::vector<Reached> reached(part.size() + 1);
   reached[0] = {0.0, 0, -1, true};
   const auto offer = [&](size_t from, size_t to, double score, int32_t id) {
-    const double sum = reached[from].score + score;
+    const double sum = Rounded(reached[from].score + score, float_sums_);
     if (reached[to].any && sum <= reached[to].score) return;
     reached[to] = {sum, static_cast<uint32_t>(from), id, true};
   };

@@ -30,6 +30,7 @@ class UnigramModel {
   PieceTree tree_;
   std::vector<double> scores_;
   double unknown_score_ = 0;
+  bool float_sums_ = false;
 };
 
 }  // namespace farkv
