@@ -77,7 +77,11 @@ std::optional<int32_t> ReadId(GgufFields& fields, const char* key) {
 
 void ReadSpecialTokens(const GgufFile& file, GgufFields& fields,
                        TokenizerSpec& spec) {
-  spec.unknown_token = ReadId(fields, "unknown_token_id");
+  // A byte without a piece is dropped by the references of byte-level models,
+  // whatever token a file names.
+  if (spec.model == TokenizerModel::kScoresBpe) {
+    spec.unknown_token = ReadId(fields, "unknown_token_id");
+  }
   spec.bos_token = ReadId(fields, "bos_token_id");
   spec.eos_token = ReadId(fields, "eos_token_id");
   spec.add_bos = GgufAddsBos(file);

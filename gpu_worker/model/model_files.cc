@@ -33,7 +33,10 @@ absl::StatusOr<ModelConfig> ModelFiles::ReadConfig() const {
 
 absl::StatusOr<Tokenizer> ModelFiles::ReadTokenizer() const {
   if (gguf_ == nullptr) {
-    return Tokenizer::Load(absl::StrCat(path_, "/tokenizer.json"));
+    auto read = Tokenizer::Load(absl::StrCat(path_, "/tokenizer.json"));
+    if (!absl::IsNotFound(read.status())) return read;
+    auto older = Tokenizer::Load(absl::StrCat(path_, "/tokenizer.model"));
+    return absl::IsNotFound(older.status()) ? read : older;
   }
   FARKV_ASSIGN_OR_RETURN(TokenizerSpec spec, ReadGgufTokenizer(*gguf_));
   auto tokenizer = Tokenizer::Create(std::move(spec));
