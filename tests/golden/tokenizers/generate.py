@@ -8,9 +8,10 @@ published tokenizer.json files; vocabulary and merges are trained on the texts
 of corpus.py, so that files stay small. Writes into its own folder: texts.jsonl,
 and for each family FAMILY/tokenizer.json and FAMILY.ids; spm_*/tokenizer.model
 by the SentencePiece library. An .ids file holds, for each text, the number of
-ids and the ids, all as LEB128; FAMILY.decoded the texts that the ids decode to, where those
-differ: [index of the text, decoded text] in each line. Some trainers break ties by
-chance, so a new run makes other vocabularies and their ids.
+ids and the ids, all as LEB128; FAMILY.decoded the texts that the ids decode to,
+where those differ: [index of the text, decoded text] in each line. Some
+trainers break ties by chance, so a new run makes other vocabularies and their
+ids.
 """
 
 import collections
