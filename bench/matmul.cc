@@ -1,7 +1,7 @@
-// farkv-bench matmul: our bf16 product against oneDNN's, and for one row
-// against a plain read of the weights, which bounds decode. Weights rotate
-// over more than four last-level caches, so each product finds its weights in
-// DRAM, as a model's next layer does.
+// farkv-bench matmul: our bf16 product against oneDNN's, and for one row against
+// a plain read of the weights, which bounds decode; the quantised types are in
+// matmul_quantized.cc. Weights rotate over more than four last-level caches, so
+// each product finds its weights in DRAM, as a model's next layer does.
 #include "kernels/matmul.h"
 
 #include <algorithm>
@@ -21,6 +21,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "bench/bench_line.h"
+#include "bench/matmul_options.h"
 #include "bench/onednn_matmul.h"
 #include "bench/paired.h"
 #include "bench/plain_read.h"
@@ -32,13 +33,6 @@
 
 namespace farkv::bench {
 namespace {
-
-struct Options {
-  int threads = 1;
-  int rounds = 21;
-  std::string shape = "2048x2048";  // K x N
-  bool smoke = false;
-};
 
 struct Goal {
   int32_t num_rows;
@@ -65,30 +59,29 @@ std::vector<uint16_t> RandomBf16(size_t count, uint32_t seed) {
   return values;
 }
 
-absl::StatusOr<std::pair<int32_t, int32_t>> ParseShape(
-    const std::string& text) {
+absl::StatusOr<MatMulShape> ParseShape(const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, 'x');
-  int32_t cols = 0;
-  int32_t rows = 0;
-  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &cols) ||
-      !absl::SimpleAtoi(parts[1], &rows) || cols < 1 || rows < 1) {
+  MatMulShape shape;
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &shape.cols) ||
+      !absl::SimpleAtoi(parts[1], &shape.rows) || shape.cols < 1 ||
+      shape.rows < 1) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "--shape '%s' is not KxN with K, N >= 1, like 2048x2048", text));
   }
-  return std::make_pair(rows, cols);
+  return shape;
 }
 
 // Both contenders with as many weights as four caches hold, and a bit.
 class MatMulBench {
  public:
   static absl::StatusOr<std::unique_ptr<MatMulBench>> Create(
-      const Options& options);
+      const MatMulOptions& options);
 
   // Measures and prints the lines for one number of rows.
   absl::Status RunRows(const Goal& goal);
 
  private:
-  MatMulBench(const Options& options, int32_t rows, int32_t cols)
+  MatMulBench(const MatMulOptions& options, int32_t rows, int32_t cols)
       : options_(options), rows_(rows), cols_(cols), pool_(options.threads) {}
 
   absl::Status Init();
@@ -102,7 +95,7 @@ class MatMulBench {
   void PrintLine(BenchLine line, int32_t num_rows, const Comparison& measured,
                  double work, const std::string& yardstick) const;
 
-  int NumRounds() const { return options_.smoke ? 1 : options_.rounds; }
+  int NumRounds() const { return options_.NumRounds(); }
   double Flops(int32_t num_rows) const {
     return 2.0 * num_rows * rows_ * cols_;
   }
@@ -112,7 +105,7 @@ class MatMulBench {
            static_cast<size_t>(cols_);
   }
 
-  const Options options_;
+  const MatMulOptions options_;
   const int32_t rows_;
   const int32_t cols_;
   ThreadPool pool_;
@@ -130,15 +123,10 @@ class MatMulBench {
 };
 
 absl::StatusOr<std::unique_ptr<MatMulBench>> MatMulBench::Create(
-    const Options& options) {
-  if (options.threads < 1 || options.rounds < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("--threads %d and --rounds %d must both be at least 1",
-                        options.threads, options.rounds));
-  }
-  FARKV_ASSIGN_OR_RETURN(const auto shape, ParseShape(options.shape));
+    const MatMulOptions& options) {
+  FARKV_ASSIGN_OR_RETURN(const MatMulShape shape, CheckOptions(options));
   std::unique_ptr<MatMulBench> bench(
-      new MatMulBench(options, shape.first, shape.second));
+      new MatMulBench(options, shape.rows, shape.cols));
   FARKV_RETURN_IF_ERROR(bench->Init());
   return bench;
 }
@@ -280,21 +268,30 @@ absl::Status MatMulBench::RunRows(const Goal& goal) {
   return absl::OkStatus();
 }
 
-absl::Status RunMatMul(const Options& options) {
+absl::Status RunMatMul(const MatMulOptions& options) {
   FARKV_ASSIGN_OR_RETURN(const std::unique_ptr<MatMulBench> bench,
                          MatMulBench::Create(options));
   for (const Goal& goal : kGoals) {
     FARKV_RETURN_IF_ERROR(bench->RunRows(goal));
   }
-  return absl::OkStatus();
+  return RunQuantizedMatMul(options);
 }
 
 }  // namespace
 
+absl::StatusOr<MatMulShape> CheckOptions(const MatMulOptions& options) {
+  if (options.threads < 1 || options.rounds < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("--threads %d and --rounds %d must both be at least 1",
+                        options.threads, options.rounds));
+  }
+  return ParseShape(options.shape);
+}
+
 void RegisterMatMul(CLI::App& app, Run& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MatMulOptions>();
   CLI::App* command = app.add_subcommand(
-      "matmul", "bf16 matrix products against oneDNN and a plain read");
+      "matmul", "matrix products against oneDNN, a plain read and each other");
   command->add_option("--threads", options->threads, "of both contenders");
   command->add_option("--rounds", options->rounds, "interleaved repetitions");
   command->add_option("--shape", options->shape, "KxN, inputs x outputs");
