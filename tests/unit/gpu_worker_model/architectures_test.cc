@@ -1,5 +1,7 @@
 // Every architecture against logits of the reference implementation on small
 // checkpoints, whose config.json and weights are read as users' are.
+#include <gmock/gmock.h>
+
 #include <cmath>
 #include <cstring>
 
@@ -9,6 +11,8 @@
 
 namespace farkv {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr bench::RunSettings kKeepLogits = {.keep_logits = true};
 
@@ -148,6 +152,41 @@ INSTANTIATE_TEST_SUITE_P(Golden, ArchitecturesTest,
                            }
                            return name;
                          });
+
+// The error of a model with the case's weights and `config`.
+std::string Refusal(const char* name, const nlohmann::json& changes) {
+  const GoldenModel model(name);
+  nlohmann::json config = model.golden["config"];
+  config.update(changes);
+  std::ofstream(model.config_path()) << config;
+  GenerationRequest request;
+  request.prompt = {1};
+  request.max_new_tokens = 1;
+  return std::string(
+      bench::RunRequests(Options(model, DType::kF32), {request}, kKeepLogits)
+          .status()
+          .message());
+}
+
+TEST(WeightsTest, TensorsThatTheConfigDoesNotExplainAreRefusedByName) {
+  const nlohmann::json llama = {{"architectures", {"LlamaForCausalLM"}},
+                                {"model_type", "llama"}};
+  EXPECT_THAT(Refusal("qwen2", llama), HasSubstr("q_proj.bias"));
+  EXPECT_THAT(Refusal("qwen3", llama), HasSubstr("q_norm.weight"));
+  EXPECT_THAT(Refusal("llama-mha-biased", {{"mlp_bias", false}}),
+              HasSubstr("gate_proj.bias"));
+  EXPECT_THAT(Refusal("llama", {{"num_hidden_layers", 1}}),
+              HasSubstr("model.layers.1."));
+}
+
+TEST(WeightsTest, TensorsThatAreMissingAreNamed) {
+  EXPECT_THAT(Refusal("llama", {{"attention_bias", true}}),
+              HasSubstr("q_proj.bias"));
+  EXPECT_THAT(Refusal("smollm2", {{"tie_word_embeddings", false}}),
+              HasSubstr("lm_head.weight"));
+  EXPECT_THAT(Refusal("llama", {{"num_key_value_heads", 2}}),
+              HasSubstr("k_proj.weight"));
+}
 
 TEST(SlidingWindowTest, ASequenceMayNotOutgrowTheWindow) {
   GoldenModel model("mistral-window");
