@@ -20,6 +20,7 @@ struct Case {
   bool spread;
   bool prompt_in_t0;
   const char* device = "cpu";
+  int query_heads = kQueryHeads;  // over two KV heads
 };
 
 class ExactnessTest : public testing::TestWithParam<Case> {
@@ -61,8 +62,9 @@ class ExactnessTest : public testing::TestWithParam<Case> {
 
 TEST_P(ExactnessTest, TiersChangeNoBitOfOutputsAndScores) {
   auto full =
-      KvCache::Create(Options(), geometry_, kQueryHeads, *device_).value();
-  Harness reference(*full, *stream_, geometry_);
+      KvCache::Create(Options(), geometry_, GetParam().query_heads, *device_)
+          .value();
+  Harness reference(*full, *stream_, geometry_, GetParam().query_heads);
   const SequenceId full_id = full->Open(Spec()).value();
   Generate(*full, full_id, reference);
   char dir_template[] = "/tmp/farkv-map-XXXXXX";
@@ -77,10 +79,11 @@ TEST_P(ExactnessTest, TiersChangeNoBitOfOutputsAndScores) {
   options.spread = GetParam().spread;
   options.stripe_tokens = 64;
 
-  auto tiered = KvCache::CreateWith(options, geometry_, kQueryHeads, *device_,
-                                    AccessTo(network, {&node0, &node1}))
-                    .value();
-  Harness harness(*tiered, *stream_, geometry_);
+  auto tiered =
+      KvCache::CreateWith(options, geometry_, GetParam().query_heads, *device_,
+                          AccessTo(network, {&node0, &node1}))
+          .value();
+  Harness harness(*tiered, *stream_, geometry_, GetParam().query_heads);
   const SequenceId id = tiered->Open(Spec()).value();
   Generate(*tiered, id, harness);
 
@@ -114,12 +117,17 @@ INSTANTIATE_TEST_SUITE_P(
         Case{1, 2, false, true, false}, Case{64, 1, true, false, false},
         Case{1, 1, true, false, true}, Case{16, 2, true, true, false},
         Case{16, 1, false, false, true, "fake"},
-        Case{64, 1, true, false, false, "fake"}),
+        Case{64, 1, true, false, false, "fake"},
+        Case{16, 1, false, false, true, "cpu", 2},
+        Case{16, 1, true, false, true, "cpu", 6},
+        Case{16, 2, false, true, false, "cpu", 14},
+        Case{1, 1, true, false, true, "cpu", 14}),
     [](const testing::TestParamInfo<Case>& given) {
       const Case& c = given.param;
       return "Granularity" + std::to_string(c.granularity) +
              (c.map ? "Mapped" : "Fetched") + (c.spread ? "Spread" : "") +
-             (c.prompt_in_t0 ? "" : "PromptAnywhere") + "On" + c.device;
+             (c.prompt_in_t0 ? "" : "PromptAnywhere") + "Group" +
+             std::to_string(c.query_heads / 2) + "On" + c.device;
     });
 
 }  // namespace

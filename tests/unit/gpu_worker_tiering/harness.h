@@ -62,8 +62,12 @@ struct Batch {
 
 class Harness {
  public:
-  Harness(KvCache& cache, Stream& stream, const KvGeometry& geometry)
-      : cache_(cache), stream_(stream), geometry_(geometry) {}
+  Harness(KvCache& cache, Stream& stream, const KvGeometry& geometry,
+          int query_heads = kQueryHeads)
+      : cache_(cache),
+        stream_(stream),
+        geometry_(geometry),
+        query_heads_(query_heads) {}
 
   // One step over `batch`; attention outputs of all layers go to outputs(). A
   // full T0 is waited for as long as there is something to wait for.
@@ -116,7 +120,7 @@ class Harness {
                               const std::vector<int64_t>& first,
                               const LayerView& view) {
     const int kv_width = geometry_.num_kv_heads * geometry_.head_dim;
-    const int q_width = kQueryHeads * geometry_.head_dim;
+    const int q_width = query_heads_ * geometry_.head_dim;
     std::vector<float> k, v, q;
     for (size_t i = 0; i < batch.size(); ++i) {
       const uint64_t seed = 3 * batch[i].sequence.value;
@@ -136,7 +140,7 @@ class Harness {
     std::vector<float> out(q.size());
     AttentionArgs args;
     args.geometry = geometry_;
-    args.num_query_heads = kQueryHeads;
+    args.num_query_heads = query_heads_;
     args.scale = 0.25f;
     args.queries = Upload(q);
     args.out = out.data();
@@ -149,6 +153,7 @@ class Harness {
   KvCache& cache_;
   Stream& stream_;
   const KvGeometry geometry_;
+  const int query_heads_;
   std::vector<std::shared_ptr<std::vector<float>>> kept_;
   std::vector<std::vector<std::vector<float>>> outputs_;
 };

@@ -24,6 +24,7 @@ struct Case {
   bool prompt_in_t0;
   DType dtype = DType::kBf16;
   const char* device = "cpu";
+  int query_heads = kQueryHeads;  // over two KV heads
 };
 
 TieringOptions Options(int granularity) {
@@ -64,8 +65,9 @@ TEST_P(PushdownTest, ChangesNoBitOfOutputsAndScores) {
   SequenceSpec spec = TestSpec(given.granularity, kPrompt, kTotal);
   spec.placement.prompt_in_t0 = given.prompt_in_t0;
   TieringOptions options = Options(given.granularity);
-  auto full = KvCache::Create(options, geometry, kQueryHeads, *device).value();
-  Harness reference(*full, *stream, geometry);
+  auto full =
+      KvCache::Create(options, geometry, given.query_heads, *device).value();
+  Harness reference(*full, *stream, geometry, given.query_heads);
   const SequenceId full_id = full->Open(spec).value();
   Generate(*full, full_id, reference);
 
@@ -78,8 +80,8 @@ TEST_P(PushdownTest, ChangesNoBitOfOutputsAndScores) {
         "127.0.0.1:" + std::to_string(nodes.back()->ports().listen));
   }
   auto tiered =
-      KvCache::Create(options, geometry, kQueryHeads, *device).value();
-  Harness harness(*tiered, *stream, geometry);
+      KvCache::Create(options, geometry, given.query_heads, *device).value();
+  Harness harness(*tiered, *stream, geometry, given.query_heads);
   const SequenceId id = tiered->Open(spec).value();
   Generate(*tiered, id, harness);
 
@@ -101,13 +103,17 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Case{64, 1, true}, Case{16, 1, false}, Case{1, 1, true},
                       Case{64, 2, false}, Case{1, 2, true},
                       Case{16, 1, true, DType::kF32},
-                      Case{16, 2, false, DType::kBf16, "fake"}),
+                      Case{16, 2, false, DType::kBf16, "fake"},
+                      Case{16, 1, true, DType::kBf16, "cpu", 2},
+                      Case{16, 2, true, DType::kF32, "cpu", 6},
+                      Case{1, 1, false, DType::kBf16, "cpu", 14}),
     [](const ::testing::TestParamInfo<Case>& given) {
       const Case& c = given.param;
       return "Granularity" + std::to_string(c.granularity) + "Nodes" +
              std::to_string(c.num_nodes) +
              (c.prompt_in_t0 ? "" : "PromptAnywhere") +
-             (c.dtype == DType::kF32 ? "F32" : "") + "On" + c.device;
+             (c.dtype == DType::kF32 ? "F32" : "") + "Group" +
+             std::to_string(c.query_heads / 2) + "On" + c.device;
     });
 
 TEST(PushdownFallbackTest, RowsOfANodeThatDoesNotAttendAreFetched) {
