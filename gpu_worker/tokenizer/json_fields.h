@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace farkv {
 
@@ -15,6 +16,16 @@ inline absl::Status WrongType(const std::string& name, const char* wanted,
                               const nlohmann::json& value) {
   return absl::InvalidArgumentError("\"" + name + "\" is of type " +
                                     value.type_name() + ", must be " + wanted);
+}
+
+// INVALID_ARGUMENT when `text` is not a JSON object.
+inline absl::StatusOr<nlohmann::json> ParseJsonObject(absl::string_view text) {
+  nlohmann::json object =
+      nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  if (!object.is_object()) {
+    return absl::InvalidArgumentError("it is not a JSON object");
+  }
+  return object;
 }
 
 // The field; null when `object` is no object, the field is missing or null.

@@ -12,7 +12,7 @@
 #include "gpu_worker/tokenizer/character_model.h"
 #include "gpu_worker/tokenizer/normalizer.h"
 #include "gpu_worker/tokenizer/pre_tokenizer.h"
-#include "gpu_worker/tokenizer/tokenizer_json.h"
+#include "gpu_worker/tokenizer/tokenizer_files.h"
 #include "gpu_worker/tokenizer/unigram_model.h"
 #include "gpu_worker/tokenizer/utf8.h"
 #include "gpu_worker/tokenizer/vocabulary.h"

@@ -39,7 +39,7 @@ class Tokenizer {
   // INVALID_ARGUMENT or UNIMPLEMENTED naming what cannot be.
   static absl::StatusOr<Tokenizer> Create(TokenizerSpec spec);
   // From a tokenizer.json or, with that ending, a SentencePiece tokenizer.model
-  // (tokenizer_json.h). NOT_FOUND for a missing file.
+  // (tokenizer_files.h). NOT_FOUND for a missing file.
   static absl::StatusOr<Tokenizer> Load(const std::string& path);
 
   // No begin or end token is added. INVALID_ARGUMENT for text that is not

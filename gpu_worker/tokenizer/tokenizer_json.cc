@@ -1,18 +1,13 @@
 #include "gpu_worker/tokenizer/tokenizer_json.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "gpu_worker/tokenizer/json_fields.h"
-#include "gpu_worker/tokenizer/sentencepiece_model.h"
 #include "gpu_worker/tokenizer/tokenizer_json_steps.h"
 
 namespace farkv {
@@ -20,17 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uintmax_t kMaxFileBytes = uintmax_t{128} << 20;
 // Ids may leave gaps, but not so many that a small file asks for much memory.
 constexpr size_t kMaxUnusedIds = size_t{1} << 16;
-
-absl::StatusOr<json> ParseObject(absl::string_view text) {
-  json object = json::parse(text.begin(), text.end(), nullptr, false);
-  if (!object.is_object()) {
-    return absl::InvalidArgumentError("it is not a JSON object");
-  }
-  return object;
-}
 
 absl::StatusOr<size_t> ReadId(const json& id, const std::string& of,
                               size_t limit) {
@@ -87,17 +73,6 @@ absl::Status ReadMerges(const json& model, TokenizerSpec& spec) {
     spec.merges.push_back(std::move(made));
   }
   return absl::OkStatus();
-}
-
-// The id of a token by its text, among pieces and added tokens.
-std::optional<int32_t> FindToken(const TokenizerSpec& spec,
-                                 const std::string& text) {
-  for (const AddedToken& token : spec.added_tokens) {
-    if (token.content == text) return token.id;
-  }
-  const auto found = std::find(spec.pieces.begin(), spec.pieces.end(), text);
-  if (found == spec.pieces.end() || text.empty()) return std::nullopt;
-  return static_cast<int32_t>(found - spec.pieces.begin());
 }
 
 absl::Status ReadBpe(const json& model, const json& vocab,
@@ -221,66 +196,10 @@ void ReadPostProcessor(const json& object, TokenizerSpec& spec) {
   }
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::error_code error;
-  const uintmax_t bytes = std::filesystem::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file) {
-    return absl::NotFoundError(absl::StrCat("cannot open \"", path, "\""));
-  }
-  if (bytes > kMaxFileBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", path, "\" has ", bytes,
-                                                   " bytes, at most ",
-                                                   kMaxFileBytes, " are read"));
-  }
-  std::string text(bytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(bytes));
-  text.resize(static_cast<size_t>(file.gcount()));
-  return text;
-}
-
-absl::Status Named(const std::string& path, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat("\"", path, "\": ", status.message()));
-}
-
-// "bos_token" and the like: a text or an added token; false: not there.
-absl::StatusOr<std::optional<int32_t>> ReadNamedToken(
-    const json& config, const char* name, const TokenizerSpec& spec) {
-  const json* value = FindField(config, name);
-  if (value == nullptr) return std::nullopt;
-  if (value->is_object()) value = FindField(*value, "content");
-  if (value == nullptr || !value->is_string()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", name, "\" must be a text or have a \"content\""));
-  }
-  return FindToken(spec, value->get<std::string>());
-}
-
-// One template, or named ones of which "default" counts.
-absl::Status ReadChatTemplate(const json& config, TokenizerSpec& spec) {
-  const json* value = FindField(config, "chat_template");
-  if (value == nullptr) return absl::OkStatus();
-  if (value->is_string()) {
-    spec.chat_template = value->get<std::string>();
-    return absl::OkStatus();
-  }
-  if (!value->is_array()) {
-    return WrongType("chat_template", "a string or an array", *value);
-  }
-  for (const json& entry : *value) {
-    FARKV_ASSIGN_OR_RETURN(const std::string name, StringField(entry, "name"));
-    if (name != "default") continue;
-    FARKV_ASSIGN_OR_RETURN(spec.chat_template, StringField(entry, "template"));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<TokenizerSpec> ParseTokenizerJson(absl::string_view text) {
-  FARKV_ASSIGN_OR_RETURN(const json object, ParseObject(text));
+  FARKV_ASSIGN_OR_RETURN(const json object, ParseJsonObject(text));
   TokenizerSpec spec;
   const json* model = FindField(object, "model");
   const json* vocab = model == nullptr ? nullptr : FindField(*model, "vocab");
@@ -313,40 +232,14 @@ absl::StatusOr<TokenizerSpec> ParseTokenizerJson(absl::string_view text) {
   return spec;
 }
 
-absl::Status ParseTokenizerConfig(absl::string_view text, TokenizerSpec& spec) {
-  FARKV_ASSIGN_OR_RETURN(const json config, ParseObject(text));
-  FARKV_ASSIGN_OR_RETURN(const auto bos,
-                         ReadNamedToken(config, "bos_token", spec));
-  if (bos) spec.bos_token = bos;
-  FARKV_ASSIGN_OR_RETURN(const auto eos,
-                         ReadNamedToken(config, "eos_token", spec));
-  if (eos) spec.eos_token = eos;
-  for (const auto& [name, field] :
-       {std::pair("add_bos_token", &spec.add_bos),
-        std::pair("add_eos_token", &spec.add_eos)}) {
-    if (FindField(config, name) == nullptr) continue;
-    FARKV_ASSIGN_OR_RETURN(*field, BoolField(config, name, false));
+std::optional<int32_t> FindToken(const TokenizerSpec& spec,
+                                 const std::string& text) {
+  for (const AddedToken& token : spec.added_tokens) {
+    if (token.content == text) return token.id;
   }
-  return ReadChatTemplate(config, spec);
-}
-
-absl::StatusOr<TokenizerSpec> ReadTokenizerFiles(const std::string& path) {
-  FARKV_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  absl::StatusOr<TokenizerSpec> spec = absl::EndsWith(path, ".model")
-                                           ? ParseSentencePieceModel(text)
-                                           : ParseTokenizerJson(text);
-  if (!spec.ok()) return Named(path, spec.status());
-  const auto folder = std::filesystem::path(path).parent_path();
-  const std::string config = (folder / "tokenizer_config.json").string();
-  absl::StatusOr<std::string> beside = ReadFile(config);
-  if (beside.ok()) {
-    FARKV_RETURN_IF_ERROR(Named(config, ParseTokenizerConfig(*beside, *spec)));
-  } else if (!absl::IsNotFound(beside.status())) {
-    return beside.status();
-  }
-  beside = ReadFile((folder / "chat_template.jinja").string());
-  if (beside.ok()) spec->chat_template = *std::move(beside);
-  return spec;
+  const auto found = std::find(spec.pieces.begin(), spec.pieces.end(), text);
+  if (found == spec.pieces.end() || text.empty()) return std::nullopt;
+  return static_cast<int32_t>(found - spec.pieces.begin());
 }
 
 }  // namespace farkv

@@ -3,6 +3,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/text_checks.h"
 #include "gpu_worker/tokenizer/tokenizer.h"
+#include "gpu_worker/tokenizer/tokenizer_files.h"
 #include "gpu_worker/tokenizer/tokenizer_json.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -8,6 +8,7 @@
 
 #include "gpu_worker/tokenizer/byte_level.h"
 #include "gpu_worker/tokenizer/pre_tokenizers.h"
+#include "gpu_worker/tokenizer/tokenizer_files.h"
 #include "gpu_worker/tokenizer/tokenizer_json.h"
 #include "gpu_worker/tokenizer/utf8.h"
 #include "tests/unit/gpu_worker_tokenizer/reference_ids.h"
