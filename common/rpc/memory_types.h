@@ -68,6 +68,10 @@ struct PagePlacement {
   absl::Status status;
 };
 
+// Compress a stored T1 page: `tier` is kT2, `t2_bits` 8 or 4. `exceptions` are
+// rows to keep as they are (sinks), at most 8 per head; empty: none. The node
+// adds those with the widest values (common/page/t2_codec.h). Once only: a page
+// that is T2 of the same bits already answers its place.
 struct TierChange {
   PageName page;
   Tier tier = Tier::kT2;
@@ -93,6 +97,11 @@ struct TierPlanCall {
 
 struct TierPlanResult {
   std::vector<PagePlacement> reserved;
+  // One per tier change, in order. OK: the T2 page's place; the T1 page stays
+  // readable under its old generation for one lease more. Otherwise the page
+  // is as it was: NOT_FOUND not stored, FAILED_PRECONDITION T2 of other bits,
+  // OUT_OF_RANGE a value that cannot be coded, RESOURCE_EXHAUSTED no room in
+  // the T2 pool, ABORTED a store of it runs, DATA_LOSS a damaged row.
   std::vector<PagePlacement> moved;
   std::vector<absl::Status> evictions;
   uint64_t freed_pages = 0;
