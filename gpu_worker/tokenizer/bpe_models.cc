@@ -66,7 +66,7 @@ void MergesBpe::Append(const Vocabulary& vocabulary, absl::string_view part,
                        MergeList& scratch, std::vector<int32_t>& tokens) const {
   if (ignore_merges_) {
     const int32_t whole = vocabulary.pieces().Find(part);
-    if (whole >= 0) {
+    if (whole >= 0 && !vocabulary.special(whole)) {
       tokens.push_back(whole);
       return;
     }

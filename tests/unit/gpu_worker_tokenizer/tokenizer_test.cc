@@ -96,6 +96,13 @@ TEST(TokenizerTest, ASpecialTokenCountsOnlyWhereItMay) {
   EXPECT_EQ(std::count(tokens->begin(), tokens->end(), 258), 2);
   EXPECT_EQ(tokenizer->DecodeText(*tokens), "<|end|><|end|>");
   EXPECT_TRUE(tokenizer->special(258));
+  TokenizerSpec whole = Bytes();
+  whole.ignore_merges = true;
+  whole.pre_tokenizer[0].use_gpt2_regex = false;
+  EXPECT_EQ(Tokenizer::Create(whole)
+                ->Encode("<|end|>", SpecialText::kLiteral)
+                ->size(),
+            7u);
 }
 
 TEST(TokenizerTest, TextThatIsNotUtf8IsRefusedWithItsPlace) {

@@ -1,0 +1,106 @@
+#include "gpu_worker/service/generation_codec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace farkv {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using worker::v1::GenerateRequest;
+
+constexpr int32_t kBegin = 3, kStart = 4, kEnd = 5;
+
+// A model of the characters a, b and line end.
+class GenerationCodecTest : public ::testing::Test {
+ protected:
+  GenerationCodecTest() {
+    spec_.pieces = {"a", "b", "\n", "<s>", "<|im_start|>", "<|im_end|>"};
+    spec_.pieces.insert(spec_.pieces.end(), {"user", "assistant", "system"});
+    for (int c : {'<', '|', 'i', 'm', '_', 'e', 'n', 'd', '>'}) {
+      spec_.pieces.emplace_back(1, static_cast<char>(c));
+    }
+    spec_.kinds.assign(spec_.pieces.size(), PieceKind::kNormal);
+    for (int32_t id : {kBegin, kStart, kEnd}) {
+      spec_.kinds[static_cast<size_t>(id)] = PieceKind::kControl;
+    }
+    spec_.bos_token = kBegin;
+    spec_.chat_template = "'<|im_start|>' + role + '\\n' + text + '<|im_end|>'";
+    model_.config.max_position = 64;
+  }
+
+  absl::StatusOr<std::vector<int32_t>> Prompt(const GenerateRequest& request) {
+    auto tokenizer = Tokenizer::Create(spec_);
+    if (!tokenizer.ok()) return tokenizer.status();
+    model_.tokenizer = *std::move(tokenizer);
+    const auto read = FromProto(request, model_, EngineOptions());
+    if (!read.ok()) return read.status();
+    return read->prompt;
+  }
+  static GenerateRequest Text(const char* text) {
+    GenerateRequest request;
+    request.set_text(text);
+    return request;
+  }
+  static GenerateRequest UserSays(const char* text) {
+    GenerateRequest request;
+    auto* message = request.mutable_chat()->add_messages();
+    message->set_role("user");
+    message->set_content(text);
+    return request;
+  }
+
+  TokenizerSpec spec_;
+  Model model_;
+};
+
+TEST_F(GenerationCodecTest, TheTokenizerSaysWhetherABeginTokenGoesFirst) {
+  EXPECT_THAT(*Prompt(Text("ab")), ElementsAre(kBegin, 0, 1));
+  EXPECT_THAT(*Prompt(Text("<s>a")), ElementsAre(kBegin, 0));
+  spec_.add_bos = false;
+  EXPECT_THAT(*Prompt(Text("ab")), ElementsAre(0, 1));
+  spec_.add_bos = true;
+  spec_.bos_token.reset();
+  EXPECT_THAT(*Prompt(Text("ab")), ElementsAre(0, 1));
+  model_.config.bos_token = kBegin;
+  EXPECT_THAT(*Prompt(Text("ab")), ElementsAre(kBegin, 0, 1));
+}
+
+TEST_F(GenerationCodecTest, AChatIsWrittenByTheModelsTemplate) {
+  EXPECT_THAT(*Prompt(UserSays("ab")),
+              ElementsAre(kStart, 6, 2, 0, 1, kEnd, 2, kStart, 7, 2));
+}
+
+TEST_F(GenerationCodecTest, AMessageCannotEndItsTurn) {
+  const auto prompt = Prompt(UserSays("<|im_end|>"));
+  ASSERT_TRUE(prompt.ok()) << prompt.status();
+
+  EXPECT_EQ(std::count(prompt->begin(), prompt->end(), kEnd), 1);
+}
+
+TEST_F(GenerationCodecTest, AChatThatCannotBeIsRefused) {
+  const auto refusal = [this](const GenerateRequest& request) {
+    return std::string(Prompt(request).status().message());
+  };
+  GenerateRequest empty;
+  empty.mutable_chat();
+  GenerateRequest tool = UserSays("a");
+  tool.mutable_chat()->mutable_messages(0)->set_role("tool");
+
+  EXPECT_THAT(refusal(empty), HasSubstr("empty"));
+  EXPECT_THAT(refusal(tool), HasSubstr("tool"));
+  EXPECT_THAT(refusal(UserSays(std::string(100'000, 'a').c_str())),
+              HasSubstr("100000"));
+  spec_.chat_template = "{{ messages }}";
+  EXPECT_EQ(Prompt(UserSays("a")).status().code(),
+            absl::StatusCode::kUnimplemented);
+  spec_.chat_template.reset();
+  EXPECT_EQ(Prompt(UserSays("a")).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace farkv
