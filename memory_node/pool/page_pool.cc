@@ -39,11 +39,12 @@ PagePin::~PagePin() {
 }
 
 PagePool::PagePool(const PagePoolOptions& options, SlabSource source,
-                   const Clock& clock)
+                   const Clock& clock, PagePool* sibling)
     : options_(options),
       source_(std::move(source)),
       clock_(clock),
-      slabs_(options.slab_bytes, options.capacity_bytes) {}
+      numbers_(sibling == nullptr ? own_numbers_ : sibling->numbers_),
+      slabs_(options.slab_bytes, options.capacity_bytes, numbers_) {}
 
 size_t PagePool::AllowedBytes() const {
   return slabs_.max_slabs() * slabs_.slab_bytes() *
@@ -234,16 +235,38 @@ absl::Status PagePool::Quarantine(const PageHandle& handle, absl::Time until) {
 }
 
 absl::StatusOr<PagePin> PagePool::Pin(const PageHandle& handle) {
+  return PinChecked(handle, &Slab::CheckUsed);
+}
+
+absl::StatusOr<PagePin> PagePool::PinQuarantined(const PageHandle& handle) {
+  return PinChecked(handle, &Slab::CheckQuarantined);
+}
+
+absl::StatusOr<PagePin> PagePool::PinChecked(const PageHandle& handle,
+                                             Check check) {
   absl::MutexLock lock(&mutex_);
   Slab* slab = slabs_.Find(handle.slab_id);
   if (slab == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("slab ", handle.slab_id, " has been closed"));
   }
-  FARKV_RETURN_IF_ERROR(slab->CheckUsed(handle));
+  FARKV_RETURN_IF_ERROR((slab->*check)(handle));
   slab->Pin(handle.page);
   ++pins_;
   return PagePin(this, handle);
+}
+
+void PagePool::EndQuarantine(const PageHandle& handle, absl::Time until) {
+  absl::MutexLock lock(&mutex_);
+  const auto [first, last] = quarantine_.equal_range(until);
+  for (auto it = first; it != last; ++it) {
+    if (it->second != handle) continue;
+    // A slab with a page in quarantine is never empty, so it is still there.
+    Slab* slab = slabs_.Find(handle.slab_id);
+    if (slab->Restore(handle.page)) NoteFreed(*slab);
+    quarantine_.erase(it);
+    return;
+  }
 }
 
 void PagePool::Unpin(const PageHandle& handle) {

@@ -88,9 +88,11 @@ class PagePin {
 
 class PagePool {
  public:
-  // `options` must be valid; `clock` outlives the pool.
+  // `options` must be valid; `clock` outlives the pool. Slabs and generations
+  // are numbered together with those of `sibling`, which outlives the pool too;
+  // nullptr: for itself.
   PagePool(const PagePoolOptions& options, SlabSource source,
-           const Clock& clock);
+           const Clock& clock, PagePool* sibling = nullptr);
   PagePool(const PagePool&) = delete;
   PagePool& operator=(const PagePool&) = delete;
 
@@ -108,6 +110,11 @@ class PagePool {
   absl::Status Quarantine(const PageHandle& handle, absl::Time until);
   // FAILED_PRECONDITION when the page has been given back.
   absl::StatusOr<PagePin> Pin(const PageHandle& handle);
+  // The same for a page in quarantine, until that is over.
+  absl::StatusOr<PagePin> PinQuarantined(const PageHandle& handle);
+  // Ends the quarantine that Quarantine began with the same arguments: nobody
+  // reads the page any more. Nothing when it is over already.
+  void EndQuarantine(const PageHandle& handle, absl::Time until);
 
   // Makes one slab that whoever comes first will get, if one is wanted. False
   // when none is; the source's error, and then none is wanted before the next
@@ -156,9 +163,14 @@ class PagePool {
   absl::StatusOr<SlabMemory> MakeSlab(const SlabClass& slab_class)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  using Check = absl::Status (Slab::*)(const PageHandle&) const;
+  absl::StatusOr<PagePin> PinChecked(const PageHandle& handle, Check check);
+
   const PagePoolOptions options_;
   const SlabSource source_;
   const Clock& clock_;
+  SlabNumbers own_numbers_;
+  SlabNumbers& numbers_;
 
   mutable absl::Mutex mutex_;
   SlabSet slabs_ ABSL_GUARDED_BY(mutex_);

@@ -36,6 +36,14 @@ PageHandle Slab::Take(Generation generation) {
 }
 
 absl::Status Slab::CheckUsed(const PageHandle& handle) const {
+  return CheckState(handle, State::kUsed);
+}
+
+absl::Status Slab::CheckQuarantined(const PageHandle& handle) const {
+  return CheckState(handle, State::kQuarantined);
+}
+
+absl::Status Slab::CheckState(const PageHandle& handle, State state) const {
   if (handle.page >= pages_.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("slab ", id_, " has ", pages_.size(), " pages, not page ",
@@ -47,7 +55,7 @@ absl::Status Slab::CheckUsed(const PageHandle& handle) const {
         absl::StrCat("page ", handle.page, " of slab ", id_, " has generation ",
                      page.generation, ", not ", handle.generation.value));
   }
-  if (page.state != State::kUsed) {
+  if (page.state != state) {
     return absl::FailedPreconditionError(
         absl::StrCat("page ", handle.page, " of slab ", id_, ", generation ",
                      page.generation, ", is ", Name(page.state)));

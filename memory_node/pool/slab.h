@@ -58,9 +58,12 @@ class Slab {
   // FAILED_PRECONDITION naming both generations, or the state, when `handle`
   // is not a used page any more.
   absl::Status CheckUsed(const PageHandle& handle) const;
+  // The same for a page in quarantine.
+  absl::Status CheckQuarantined(const PageHandle& handle) const;
 
   // The next four take a page that CheckUsed accepted; Restore takes one in
-  // quarantine. True from Unpin, Release, Restore: the page is free now.
+  // quarantine, Pin either. True from Unpin, Release, Restore: the page is free
+  // now.
   void Pin(uint32_t page);
   bool Unpin(uint32_t page);
   bool Release(uint32_t page);
@@ -76,6 +79,7 @@ class Slab {
     State state = State::kFree;
   };
   static const char* Name(State state);
+  absl::Status CheckState(const PageHandle& handle, State state) const;
 
   const uint32_t id_;
   const SlabClass class_;

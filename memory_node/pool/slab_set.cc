@@ -26,7 +26,7 @@ size_t SlabSet::ReachablePages(const SlabClass& slab_class) const {
 PageHandle SlabSet::Take(const SlabClass& slab_class) {
   ClassState& state = classes_.at(slab_class);
   Slab& slab = *slabs_.at(*state.with_room.begin());
-  const PageHandle handle = slab.Take(Generation{next_generation_++});
+  const PageHandle handle = slab.Take(Generation{numbers_.generation++});
   --state.free_pages;
   empty_.erase(slab.id());
   if (slab.num_free() == 0) state.with_room.erase(slab.id());
@@ -114,7 +114,7 @@ void SlabSet::Add(const SlabClass& slab_class, SlabMemory memory) {
 }
 
 void SlabSet::Insert(const SlabClass& slab_class, SlabMemory memory) {
-  const uint32_t id = next_id_++;
+  const uint32_t id = numbers_.slab_id++;
   auto slab = std::make_unique<Slab>(id, slab_class, std::move(memory));
   ClassState& state = classes_[slab_class];
   ++state.slabs;

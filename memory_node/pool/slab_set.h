@@ -14,6 +14,7 @@
 #ifndef FARKV_MEMORY_NODE_POOL_SLAB_SET_H_
 #define FARKV_MEMORY_NODE_POOL_SLAB_SET_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -26,11 +27,22 @@
 
 namespace farkv {
 
+// Next names of slabs and pages; the sets of one node share it.
+struct SlabNumbers {
+  std::atomic<uint32_t> slab_id{1};  // never reused: stale maps name no new one
+  // One for all slabs: a page that was freed and reserved again, or moved,
+  // never has an older generation of its name, wherever the new one lies.
+  std::atomic<uint64_t> generation{1};
+};
+
 class SlabSet {
  public:
-  // `capacity_bytes` is used in whole slabs of `slab_bytes`.
-  SlabSet(size_t slab_bytes, size_t capacity_bytes)
-      : slab_bytes_(slab_bytes), max_slabs_(capacity_bytes / slab_bytes) {}
+  // `capacity_bytes` is used in whole slabs of `slab_bytes`. `numbers` outlives
+  // the set.
+  SlabSet(size_t slab_bytes, size_t capacity_bytes, SlabNumbers& numbers)
+      : slab_bytes_(slab_bytes),
+        max_slabs_(capacity_bytes / slab_bytes),
+        numbers_(numbers) {}
 
   size_t slab_bytes() const { return slab_bytes_; }
   size_t max_slabs() const { return max_slabs_; }
@@ -93,15 +105,12 @@ class SlabSet {
 
   const size_t slab_bytes_;
   const size_t max_slabs_;
+  SlabNumbers& numbers_;
   size_t booked_ = 0;  // reserved for a class, memory under way
   size_t making_ahead_ = 0;
   std::vector<SlabMemory> ready_;
   // For whom a slab was closed; nobody once the one made ahead is under way.
   std::optional<SlabClass> owed_;
-  uint32_t next_id_ = 1;  // never reused: a stale mapping names no new slab
-  // One for all slabs: a page that was freed and reserved again never has an
-  // older generation of its name, wherever the new one lies.
-  uint64_t next_generation_ = 1;
   std::map<uint32_t, std::unique_ptr<Slab>> slabs_;
   std::map<SlabClass, ClassState> classes_;
   std::set<uint32_t> empty_;

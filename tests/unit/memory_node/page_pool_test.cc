@@ -178,6 +178,50 @@ TEST_F(PagePoolTest, APinHoldsAPageBeyondItsQuarantine) {
   EXPECT_TRUE(pool.Allocate("a", kStride, 1).ok());
 }
 
+TEST_F(PagePoolTest, APageInQuarantineIsReadableUntilThatIsOver) {
+  PagePool pool(Options(1), Source(), clock_);
+  const PageHandle page = One(pool);
+  EXPECT_FALSE(pool.PinQuarantined(page).ok());
+  const absl::Time until = clock_.Now() + absl::Seconds(5);
+  ASSERT_TRUE(pool.Quarantine(page, until).ok());
+
+  absl::StatusOr<PagePin> pin = pool.PinQuarantined(page);
+  ASSERT_TRUE(pin.ok()) << pin.status();
+  clock_.Advance(absl::Seconds(5));
+  pool.Sweep();
+
+  EXPECT_FALSE(pool.PinQuarantined(page).ok());
+  EXPECT_EQ(pool.stats().free_pages, kPagesPerSlab - 1) << "under a copy";
+  pin = absl::NotFoundError("");
+  EXPECT_EQ(pool.stats().free_pages, kPagesPerSlab);
+}
+
+TEST_F(PagePoolTest, AQuarantineCanBeEndedByWhoeverBeganIt) {
+  PagePool pool(Options(1), Source(), clock_);
+  const PageHandle first = One(pool), second = One(pool);
+  const absl::Time until = clock_.Now() + absl::Seconds(5);
+  ASSERT_TRUE(pool.Quarantine(first, until).ok());
+  ASSERT_TRUE(pool.Quarantine(second, until).ok());
+
+  pool.EndQuarantine(second, until);
+  pool.EndQuarantine(second, until);
+
+  EXPECT_EQ(pool.stats().quarantined_pages, 1u);
+  EXPECT_TRUE(pool.PinQuarantined(first).ok());
+  EXPECT_EQ(pool.Sweep(), until);
+}
+
+TEST_F(PagePoolTest, PoolsThatAreNumberedTogetherShareNoSlabAndNoGeneration) {
+  PagePool pool(Options(2), Source(), clock_);
+  PagePool other(Options(2), Source(), clock_, &pool);
+
+  const PageHandle a = One(pool), b = One(other), c = One(pool);
+
+  EXPECT_NE(a.slab_id, b.slab_id);
+  EXPECT_LT(a.generation, b.generation);
+  EXPECT_LT(b.generation, c.generation);
+}
+
 TEST_F(PagePoolTest, AnEmptySlabIsClosedForAnotherTenantAndNeverHandedOver) {
   PagePool pool(Options(1), Source(), clock_);
   const PageHandle first = One(pool, "a");
