@@ -129,9 +129,9 @@ void ColdReads::Fetch(Sequence& sequence, int layer,
       if (page.node != link->index()) continue;
       const RemotePage& remote =
           sequence.remote.pages[static_cast<size_t>(page.page_index)];
-      spec.pages.push_back(
-          {page.page_index,
-           remote.places[static_cast<size_t>(layer)].generation, page.slots});
+      const PagePlace& place = remote.places[static_cast<size_t>(layer)];
+      spec.pages.push_back({page.page_index, place.generation, page.slots,
+                            place.tier, place.t2_bits});
       bytes +=
           geometry_.BlockBytes(static_cast<size_t>(std::popcount(page.slots)));
       if (bytes >= kRequestBytes || spec.pages.size() == kMaxMessageItems) {

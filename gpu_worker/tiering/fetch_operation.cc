@@ -5,17 +5,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/crc32c.h"
 #include "common/base/status_macros.h"
 #include "common/page/page_format.h"
+#include "common/page/t2_codec.h"
 
 namespace farkv {
 namespace {
 
 constexpr int kTries = 2;
 constexpr uintptr_t kAlignment = 64;
-// What is asked for, and all that is read.
-constexpr Tier kTier = Tier::kT1;
-constexpr int kT2Bits = 0;
 
 uint64_t BlockBytesOf(const KvGeometry& geometry, uint64_t slots) {
   return geometry.BlockBytes(static_cast<size_t>(std::popcount(slots)));
@@ -53,7 +52,8 @@ void FetchOperation::Submit() {
   items.reserve(spec_.pages.size());
   for (const FetchPage& page : spec_.pages) {
     items.push_back({page.page_index, page.generation,
-                     std::vector<uint64_t>(heads, page.slots), kTier, kT2Bits});
+                     std::vector<uint64_t>(heads, page.slots), page.tier,
+                     page.t2_bits});
   }
   absl::StatusOr<std::vector<std::byte>> body =
       EncodeFetchRequest(items, spec_.geometry.num_kv_heads);
@@ -109,11 +109,22 @@ absl::Status FetchOperation::Accept(absl::StatusOr<Message> reply) {
     rows = copy_.get();
   }
   blocks_.clear();
+  decoded_.clear();
   for (size_t i = 0; i < spec_.pages.size(); ++i) {
     const FetchPage& page = spec_.pages[i];
-    FARKV_RETURN_IF_ERROR(CheckItem(items[i], page, rows));
-    blocks_.push_back({page.page_index, page.slots, rows, RunSource::kStaging});
-    rows += BlockBytesOf(spec_.geometry, page.slots);
+    FARKV_RETURN_IF_ERROR(CheckItem(items[i], page));
+    const std::byte* block = rows;
+    if (page.tier == Tier::kT1) {
+      FARKV_RETURN_IF_ERROR(CheckRows(items[i], page, rows));
+    } else {
+      FARKV_RETURN_IF_ERROR(CheckParts(items[i], page, rows));
+      FARKV_ASSIGN_OR_RETURN(HostRows decoded_page, Decode(page, rows));
+      block = decoded_page.get();
+      decoded_.push_back(std::move(decoded_page));
+    }
+    blocks_.push_back(
+        {page.page_index, page.slots, block, RunSource::kStaging});
+    rows += items[i].RowsBytes(spec_.geometry);
   }
   if (copy_ == nullptr) body_ = std::move(reply->body);
   return absl::OkStatus();
@@ -130,11 +141,8 @@ absl::Status FetchOperation::CheckGeometry(const KvGeometry& found) const {
       DTypeName(asked.dtype)));
 }
 
-// The decoder has seen to it that the rows of the reply's bitmaps are there.
 absl::Status FetchOperation::CheckItem(const FetchReplyItem& item,
-                                       const FetchPage& page,
-                                       const std::byte* rows) const {
-  const KvGeometry& geometry = spec_.geometry;
+                                       const FetchPage& page) const {
   const auto where = [&] {
     return absl::StrCat("layer ", spec_.layer, ", page ", page.page_index,
                         ": ");
@@ -149,18 +157,26 @@ absl::Status FetchOperation::CheckItem(const FetchReplyItem& item,
         where(), "the reply is for page ", item.page_index, ", generation ",
         item.generation.value, ", not generation ", page.generation.value));
   }
-  if (item.tier != kTier || item.t2_bits != kT2Bits) {
+  if (item.tier != page.tier || item.t2_bits != page.t2_bits) {
     return absl::DataLossError(absl::StrCat(
         where(), "the reply is of tier ", static_cast<int>(item.tier), ", ",
-        item.t2_bits, " T2 bits, asked for was tier ", static_cast<int>(kTier),
-        ", ", kT2Bits, " T2 bits"));
+        item.t2_bits, " T2 bits, asked for was tier ",
+        static_cast<int>(page.tier), ", ", page.t2_bits, " T2 bits"));
   }
   for (const uint64_t bitmap : item.rows) {
     if (bitmap == page.slots) continue;
     return absl::DataLossError(
         absl::StrCat(where(), "the reply has other rows than were asked for"));
   }
+  return absl::OkStatus();
+}
+
+// The decoder has seen to it that the rows of the reply's bitmaps are there.
+absl::Status FetchOperation::CheckRows(const FetchReplyItem& item,
+                                       const FetchPage& page,
+                                       const std::byte* rows) const {
   if (!spec_.check_rows) return absl::OkStatus();
+  const KvGeometry& geometry = spec_.geometry;
   const auto count = static_cast<size_t>(std::popcount(page.slots));
   const size_t bytes = geometry.VectorBytes();
   for (size_t i = 0; i < item.row_crcs.size(); ++i) {
@@ -170,12 +186,45 @@ absl::Status FetchOperation::CheckItem(const FetchReplyItem& item,
         RowCrc({rows + geometry.KeyOffset(count, head, row), bytes},
                {rows + geometry.ValueOffset(count, head, row), bytes});
     if (crc == item.row_crcs[i]) continue;
-    return absl::DataLossError(
-        absl::StrCat(where(), "row ", row, " of head ", head, " has CRC32C 0x",
-                     absl::Hex(crc), ", it was stored with 0x",
-                     absl::Hex(item.row_crcs[i])));
+    return absl::DataLossError(absl::StrCat(
+        "layer ", spec_.layer, ", page ", page.page_index, ": row ", row,
+        " of head ", head, " has CRC32C 0x", absl::Hex(crc),
+        ", it was stored with 0x", absl::Hex(item.row_crcs[i])));
   }
   return absl::OkStatus();
+}
+
+absl::Status FetchOperation::CheckParts(const FetchReplyItem& item,
+                                        const FetchPage& page,
+                                        const std::byte* parts) const {
+  if (!spec_.check_rows) return absl::OkStatus();
+  const size_t part_bytes =
+      T2HeadLayout::Of(spec_.geometry, page.t2_bits).head_bytes;
+  for (size_t head = 0; head < item.row_crcs.size(); ++head) {
+    const uint32_t crc = Crc32c({parts + head * part_bytes, part_bytes});
+    if (crc == item.row_crcs[head]) continue;
+    return absl::DataLossError(absl::StrCat(
+        "layer ", spec_.layer, ", page ", page.page_index,
+        ": the T2 part of head ", head, " has CRC32C 0x", absl::Hex(crc),
+        ", it was stored with 0x", absl::Hex(item.row_crcs[head])));
+  }
+  return absl::OkStatus();
+}
+
+// The wanted rows of every head, as a block of the KV dtype.
+absl::StatusOr<HostRows> FetchOperation::Decode(const FetchPage& page,
+                                                const std::byte* parts) const {
+  const KvGeometry& geometry = spec_.geometry;
+  const auto count = static_cast<size_t>(std::popcount(page.slots));
+  const size_t part_bytes = T2HeadLayout::Of(geometry, page.t2_bits).head_bytes;
+  HostRows block = AllocateHostRows(geometry.BlockBytes(count));
+  for (size_t h = 0; h < static_cast<size_t>(geometry.num_kv_heads); ++h) {
+    FARKV_RETURN_IF_ERROR(DecodeT2Head(
+        geometry, page.t2_bits, {parts + h * part_bytes, part_bytes},
+        page.slots, block.get() + geometry.KeyOffset(count, h, 0),
+        block.get() + geometry.ValueOffset(count, h, 0)));
+  }
+  return block;
 }
 
 bool FetchOperation::done() const {

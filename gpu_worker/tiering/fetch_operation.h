@@ -1,7 +1,8 @@
 // One fetch of cold rows: some pages of one sequence, layer and node, in one
 // request and one gathered reply. DESIGN 5.5 and 6.
 //
-// Every row's CRC is checked on the executor before anybody sees it. A failed
+// Every row's CRC is checked on the executor before anybody sees it, and what
+// comes as T2 is decoded there. A failed
 // try is repeated once, but not one that was refused for want of room. The
 // operation keeps itself alive until its reply or deadline has come; dropping
 // it early drops the result.
@@ -35,6 +36,8 @@ struct FetchPage {
   int32_t page_index = 0;
   Generation generation;
   uint64_t slots = 0;
+  Tier tier = Tier::kT1;
+  int t2_bits = 0;
 };
 
 struct FetchSpec {
@@ -74,8 +77,14 @@ class FetchOperation : public std::enable_shared_from_this<FetchOperation> {
   void Receive(absl::StatusOr<Message> reply);
   absl::Status Accept(absl::StatusOr<Message> reply);
   absl::Status CheckGeometry(const KvGeometry& found) const;
-  absl::Status CheckItem(const FetchReplyItem& item, const FetchPage& page,
+  absl::Status CheckItem(const FetchReplyItem& item,
+                         const FetchPage& page) const;
+  absl::Status CheckRows(const FetchReplyItem& item, const FetchPage& page,
                          const std::byte* rows) const;
+  absl::Status CheckParts(const FetchReplyItem& item, const FetchPage& page,
+                          const std::byte* parts) const;
+  absl::StatusOr<HostRows> Decode(const FetchPage& page,
+                                  const std::byte* parts) const;
 
   const FetchSpec spec_;
   NodeLink& link_;
@@ -86,6 +95,7 @@ class FetchOperation : public std::enable_shared_from_this<FetchOperation> {
   // Written before done_, read after it.
   BufferLease body_;
   HostRows copy_;
+  std::vector<HostRows> decoded_;  // of T2 pages
   std::vector<ColdBlock> blocks_;
 
   mutable absl::Mutex mutex_;

@@ -12,6 +12,7 @@
 #include "gpu_worker/tiering/admission.h"
 #include "gpu_worker/tiering/kv_cache_impl.h"
 #include "gpu_worker/tiering/node_access.h"
+#include "gpu_worker/tiering/t2_choice.h"
 #include "gpu_worker/tiering/tier_moves.h"
 
 namespace farkv {
@@ -211,6 +212,9 @@ absl::Status KvCache::Impl::Commit() {
     if (IsPlanDue(sequence, part.first_position)) {
       pushdown->CollectScores(sequence);
       NotePlan(sequence, MakePlan(sequence, lines));
+      if (options.t2_ratio > 0 && RemoteTier::MayCompress(sequence)) {
+        remote->Compress(sequence, ChooseT2Pages(sequence, options.t2_ratio));
+      }
     }
     StartPromotions(sequence, lines, options, *reads);
   }
@@ -311,9 +315,8 @@ absl::StatusOr<std::unique_ptr<KvCache>> KvCache::CreateWith(
         RemoteTier::Create(impl->options, geometry, device, access));
     impl->reads = std::make_unique<ColdReads>(impl->options, geometry, device,
                                               impl->remote->links());
-    impl->pushdown =
-        std::make_unique<Pushdown>(impl->options, geometry, num_query_heads,
-                                   impl->remote->links());
+    impl->pushdown = std::make_unique<Pushdown>(
+        impl->options, geometry, num_query_heads, impl->remote->links());
   }
   return std::unique_ptr<KvCache>(new KvCache(std::move(impl)));
 }

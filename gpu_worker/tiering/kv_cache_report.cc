@@ -4,6 +4,13 @@
 #include "gpu_worker/tiering/kv_cache_impl.h"
 
 namespace farkv {
+namespace {
+
+const RemotePage& RemotePageOf(const Sequence& sequence, int page_index) {
+  return sequence.remote.pages[static_cast<size_t>(page_index)];
+}
+
+}  // namespace
 
 SequenceTierStats KvCache::Stats(SequenceId id) const {
   const Sequence* sequence = impl_->Find(id);
@@ -16,7 +23,8 @@ SequenceTierStats KvCache::Stats(SequenceId id) const {
   for (int i = 0; i < sequence->table.num_pages(); ++i) {
     const Page& page = sequence->table.page(i);
     stats.t0_tokens += std::popcount(page.written & page.resident);
-    stats.t1_tokens += std::popcount(page.cold());
+    const bool t2 = page.cold() != 0 && RemotePageOf(*sequence, i).is_t2();
+    (t2 ? stats.t2_tokens : stats.t1_tokens) += std::popcount(page.cold());
   }
   return stats;
 }
@@ -35,9 +43,11 @@ std::vector<PageTierMap> KvCache::TierMap(SequenceId id) const {
       entry.node_id =
           impl_->remote->links()[static_cast<size_t>(node)]->node_id();
     }
+    const bool t2 = page.cold() != 0 && RemotePageOf(*sequence, i).is_t2();
+    const Tier cold_tier = t2 ? Tier::kT2 : Tier::kT1;
     for (int slot = 0; slot < std::popcount(page.written); ++slot) {
       const bool resident = (page.resident >> slot & 1) != 0;
-      entry.tiers.push_back(resident ? Tier::kT0 : Tier::kT1);
+      entry.tiers.push_back(resident ? Tier::kT0 : cold_tier);
     }
     map.push_back(std::move(entry));
   }

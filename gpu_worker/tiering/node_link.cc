@@ -253,6 +253,14 @@ void NodeLink::Reserve(SequenceId sequence,
       ReserveCommand{sequence, std::move(session), std::move(pages)});
 }
 
+void NodeLink::ChangeTiers(SequenceId sequence,
+                           std::shared_ptr<RemoteSession> session,
+                           std::vector<TierChange> changes) {
+  absl::MutexLock lock(&mutex_);
+  commands_.push_back(
+      ChangeCommand{sequence, std::move(session), std::move(changes)});
+}
+
 void NodeLink::CloseSession(std::shared_ptr<RemoteSession> session) {
   absl::MutexLock lock(&mutex_);
   commands_.push_back(CloseCommand{std::move(session)});

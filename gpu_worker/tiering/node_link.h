@@ -78,10 +78,12 @@ class NodeLink {
   // Whether cold pages are read through a map of the node's memory.
   bool maps() const { return maps_.load(std::memory_order_acquire); }
 
-  // Answers: SessionReady, PagesReserved, CommandDone.
+  // Answers: SessionReady, PagesReserved, PagesMoved, CommandDone.
   void OpenSession(SequenceId sequence, SessionId session);
   void Reserve(SequenceId sequence, std::shared_ptr<RemoteSession> session,
                std::vector<PageName> pages);
+  void ChangeTiers(SequenceId sequence, std::shared_ptr<RemoteSession> session,
+                   std::vector<TierChange> changes);
   void CloseSession(std::shared_ptr<RemoteSession> session);
   // Commands that wait or run.
   int pending() const;
@@ -107,10 +109,16 @@ class NodeLink {
     std::shared_ptr<RemoteSession> session;
     std::vector<PageName> pages;
   };
+  struct ChangeCommand {
+    SequenceId sequence;
+    std::shared_ptr<RemoteSession> session;
+    std::vector<TierChange> changes;
+  };
   struct CloseCommand {
     std::shared_ptr<RemoteSession> session;
   };
-  using Command = std::variant<OpenCommand, ReserveCommand, CloseCommand>;
+  using Command =
+      std::variant<OpenCommand, ReserveCommand, ChangeCommand, CloseCommand>;
 
   NodeLink(NodeLinkOptions options, ControlCalls control);
 
@@ -133,7 +141,14 @@ class NodeLink {
   void Run(Command command);
   void Cancel(Command command);
   void RunOpen(const OpenCommand& command);
-  void RunReserve(ReserveCommand command);
+  void RunPlan(SequenceId sequence,
+               const std::shared_ptr<RemoteSession>& session, TierPlanCall own);
+  void ReportReserved(SequenceId sequence, const TierPlanCall& call,
+                      const absl::StatusOr<TierPlanResult>& result);
+  void ReportMoved(SequenceId sequence,
+                   const std::shared_ptr<RemoteSession>& session,
+                   const std::vector<TierChange>& asked,
+                   const absl::StatusOr<TierPlanResult>& result);
   absl::StatusOr<TierPlanResult> Apply(RemoteSession& session,
                                        const TierPlanCall& call);
   absl::Status CheckPlaces(std::span<const PageName> asked,

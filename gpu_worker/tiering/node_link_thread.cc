@@ -65,7 +65,13 @@ void NodeLink::Run(Command command) {
   } else if (auto* open = std::get_if<OpenCommand>(&command)) {
     RunOpen(*open);
   } else if (auto* reserve = std::get_if<ReserveCommand>(&command)) {
-    RunReserve(std::move(*reserve));
+    TierPlanCall call;
+    call.reserve = std::move(reserve->pages);
+    RunPlan(reserve->sequence, reserve->session, std::move(call));
+  } else if (auto* change = std::get_if<ChangeCommand>(&command)) {
+    TierPlanCall call;
+    call.tier_changes = std::move(change->changes);
+    RunPlan(change->sequence, change->session, std::move(call));
   } else {
     RunClose(std::get<CloseCommand>(command));
   }
@@ -84,6 +90,10 @@ void NodeLink::Cancel(Command command) {
   } else if (auto* reserve = std::get_if<ReserveCommand>(&command)) {
     options_.inbox->Push(PagesReserved{
         reserve->sequence, options_.index, std::move(reserve->pages), why, {}});
+  } else if (auto* change = std::get_if<ChangeCommand>(&command)) {
+    options_.inbox->Push(PagesMoved{change->sequence, options_.index,
+                                    change->session, std::move(change->changes),
+                                    why});
   }
 }
 
@@ -127,35 +137,72 @@ absl::StatusOr<TierPlanResult> NodeLink::Apply(RemoteSession& session,
   return result;
 }
 
-void NodeLink::RunReserve(ReserveCommand command) {
-  RemoteSession& session = *command.session;
+// A call that was sent without an answer is repeated in place of `own`, which
+// then counts as refused: its caller will ask again.
+void NodeLink::RunPlan(SequenceId sequence,
+                       const std::shared_ptr<RemoteSession>& session,
+                       TierPlanCall own) {
+  const bool repeat = session->unanswered.has_value();
   TierPlanCall call;
-  if (session.unanswered.has_value()) {
-    call = *session.unanswered;
+  if (repeat) {
+    call = *session->unanswered;
   } else {
-    call.session = session.id;
+    call = own;
+    call.session = session->id;
     call.epoch = epoch();
-    call.sequence_number = session.next_number;
-    call.reserve = std::move(command.pages);
+    call.sequence_number = session->next_number;
   }
-  PagesReserved reserved{command.sequence,
-                         options_.index,
-                         call.reserve,
-                         std::vector<PagePlacement>(),
-                         {}};
-  absl::StatusOr<TierPlanResult> result = Apply(session, call);
+  const absl::StatusOr<TierPlanResult> result = Apply(*session, call);
+  const bool reserves = !call.reserve.empty();
+  if (reserves) ReportReserved(sequence, call, result);
+  if (!call.tier_changes.empty()) {
+    ReportMoved(sequence, session, call.tier_changes, result);
+  }
+  if (!repeat) return;
+  const absl::StatusOr<TierPlanResult> passed_over(
+      absl::AbortedError("an earlier plan had to be repeated first"));
+  if (!own.reserve.empty() && !reserves) {
+    ReportReserved(sequence, own, passed_over);
+  }
+  if (!own.tier_changes.empty()) {
+    ReportMoved(sequence, session, own.tier_changes, passed_over);
+  }
+}
+
+void NodeLink::ReportReserved(SequenceId sequence, const TierPlanCall& call,
+                              const absl::StatusOr<TierPlanResult>& result) {
+  PagesReserved reserved{
+      sequence, options_.index, call.reserve, std::vector<PagePlacement>(), {}};
   if (!result.ok()) {
     reserved.placements = result.status();
   } else if (absl::Status s = CheckPlaces(reserved.asked, result->reserved);
              !s.ok()) {
     reserved.placements = s;
   } else {
-    reserved.placements = std::move(result->reserved);
+    reserved.placements = result->reserved;
     if (absl::Status mapped = MapPages(reserved); !mapped.ok()) {
       reserved.placements = mapped;
     }
   }
   options_.inbox->Push(std::move(reserved));
+}
+
+void NodeLink::ReportMoved(SequenceId sequence,
+                           const std::shared_ptr<RemoteSession>& session,
+                           const std::vector<TierChange>& asked,
+                           const absl::StatusOr<TierPlanResult>& result) {
+  PagesMoved moved{sequence, options_.index, session, asked,
+                   std::vector<PagePlacement>()};
+  std::vector<PageName> names;
+  for (const TierChange& change : asked) names.push_back(change.page);
+  if (!result.ok()) {
+    moved.moved = result.status();
+  } else if (absl::Status s = CheckPlaces(names, result->moved); !s.ok()) {
+    moved.moved = s;
+  } else {
+    moved.moved = result->moved;
+  }
+  options_.inbox->Push(std::move(moved));
 }
 
 absl::Status NodeLink::CheckPlaces(

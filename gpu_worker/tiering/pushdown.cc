@@ -97,9 +97,11 @@ AttendSequence Pushdown::MakeSequence(const StepPart& part, int layer, int node,
     const Page& page = sequence.table.page(read.page_index);
     AttendPage& asked = made.pages.emplace_back();
     asked.page_index = read.page_index;
-    asked.generation = sequence.remote.pages[index]
-                           .places[static_cast<size_t>(layer)]
-                           .generation;
+    const PagePlace& place =
+        sequence.remote.pages[index].places[static_cast<size_t>(layer)];
+    asked.generation = place.generation;
+    asked.tier = place.tier;
+    asked.t2_bits = place.t2_bits;
     const uint64_t* live = page.layer_live(layer, geometry_.num_kv_heads);
     if (!std::all_of(live, live + geometry_.num_kv_heads,
                      [](uint64_t bitmap) { return bitmap == ~uint64_t{0}; })) {

@@ -17,6 +17,8 @@ namespace farkv {
 // Where one layer of a page lies on its node.
 struct PagePlace {
   Generation generation;
+  Tier tier = Tier::kT1;
+  int t2_bits = 0;
   // The page in the worker's read-only mapping, if it is mapped.
   MappedPage map;
   // The mapped header and rows were checked under this generation.
@@ -29,6 +31,11 @@ struct RemotePage {
   // A failed store is tried again from then on, less and less often.
   absl::Time retry_at = absl::InfinitePast();
   int failures = 0;
+  bool moving = false;  // to another tier of its node, not answered yet
+
+  bool is_t2() const {
+    return !places.empty() && places.front().tier == Tier::kT2;
+  }
 };
 
 struct RemoteState {
@@ -45,6 +52,8 @@ struct RemoteState {
   absl::Time reserve_retry_at = absl::InfinitePast();
   // Nodes of `order` that refused for want of room are passed over.
   int first_choice = 0;
+  // The next try after a node had no room for a T2 page.
+  absl::Time compress_retry_at = absl::InfinitePast();
   // Hints: every page below is reserved, or stored.
   int first_unreserved = 0;
   int first_unstored = 0;

@@ -20,6 +20,11 @@ constexpr int kExecutorThreads = 2;
 constexpr uint64_t kStoreBytes = uint64_t{64} << 20;
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
 constexpr int kMaxRetryDoublings = 5;
+// After a node had no room for a T2 page.
+constexpr absl::Duration kRefused = absl::Seconds(1);
+// Tokens whose rows stay exact in T2, from the start of the sequence
+// (attention sinks, arXiv 2309.17453).
+constexpr int kSinkTokens = 4;
 
 absl::Time Now() { return Clock::Boottime().Now(); }
 
@@ -40,6 +45,18 @@ void LogAccount(const NodeLink& link) {
               "submitted, {} completed, {} still open",
               stats.id, stats.requests_sent, stats.requests_answered,
               wire.submitted, wire.completed, wire.open_operations);
+}
+
+// Slots of a page that hold sinks: the first tokens, and the first generated
+// ones that the placement protects.
+uint64_t SinksOf(const Sequence& sequence, int page_index) {
+  uint64_t slots = page_index == 0 ? SlotMask(0, kSinkTokens) : 0;
+  const int64_t first = int64_t{page_index} * kPageTokens;
+  for (int64_t i = 0; i < sequence.spec.placement.sinks; ++i) {
+    const int64_t slot = sequence.spec.prompt_tokens + i - first;
+    if (slot >= 0 && slot < kPageTokens) slots |= uint64_t{1} << slot;
+  }
+  return slots;
 }
 
 }  // namespace
@@ -117,6 +134,8 @@ void RemoteTier::Poll(SequenceMap& sequences, T0Lines& lines) {
       Handle(std::move(*ready), sequences);
     } else if (auto* reserved = std::get_if<PagesReserved>(&event)) {
       Handle(std::move(*reserved), sequences);
+    } else if (auto* moved = std::get_if<PagesMoved>(&event)) {
+      Handle(*moved, sequences);
     } else if (auto* stored = std::get_if<PageStored>(&event)) {
       Handle(*stored, sequences, lines);
     } else if (auto* lost = std::get_if<SessionLost>(&event)) {
@@ -189,6 +208,41 @@ void RemoteTier::Handle(PagesReserved event, SequenceMap& sequences) {
     remote.reserve_retry_at = Now() + RetryAfterOf(s).value_or(kFirstRetry);
   }
   Reserve(*sequence);
+}
+
+// A page that moved is read at its new place from the next step on; what was
+// fetched ahead of it is dropped, so that a step reads one form of a page.
+void RemoteTier::Handle(const PagesMoved& event, SequenceMap& sequences) {
+  Sequence* sequence = Find(sequences, event.sequence);
+  if (sequence == nullptr) return;
+  RemoteState& remote = sequence->remote;
+  const bool same_session =
+      remote.nodes[static_cast<size_t>(event.node)].session == event.session;
+  absl::Status refusal = event.moved.status();
+  for (size_t i = 0; i < event.asked.size(); ++i) {
+    const TierChange& asked = event.asked[i];
+    RemotePage& page = remote.pages[static_cast<size_t>(asked.page.page_index)];
+    if (page.node != event.node || !same_session) continue;
+    page.moving = false;
+    if (!event.moved.ok()) continue;
+    const PagePlacement& placement = (*event.moved)[i];
+    if (!placement.status.ok()) {
+      refusal.Update(placement.status);
+      continue;
+    }
+    PagePlace& place = page.places[static_cast<size_t>(asked.page.layer)];
+    place.generation = placement.generation;
+    place.tier = asked.tier;
+    place.t2_bits = asked.t2_bits;
+    for (PagePlace& each : page.places) each.map = MappedPage();
+  }
+  sequence->reads = SequenceReads();
+  if (refusal.ok()) return;
+  remote.compress_retry_at = Now() + RetryAfterOf(refusal).value_or(kRefused);
+  if (!std::exchange(compress_refusal_logged_, true)) {
+    spdlog::warn("node {}: pages stay in T1 (logged once): {}",
+                 link(event.node).node_id(), std::string(refusal.message()));
+  }
 }
 
 void RemoteTier::Handle(const PageStored& event, SequenceMap& sequences,
@@ -326,6 +380,37 @@ void RemoteTier::Store(Sequence& sequence, const T0Lines& lines) {
     page.state = StoreState::kStoring;
     stores_.Start(sequence.id, sequence.spec.session, page, place, lines,
                   link(place.node));
+  }
+}
+
+bool RemoteTier::MayCompress(const Sequence& sequence) {
+  return Now() >= sequence.remote.compress_retry_at;
+}
+
+void RemoteTier::Compress(Sequence& sequence, std::span<const int> pages) {
+  RemoteState& remote = sequence.remote;
+  std::vector<std::vector<TierChange>> by_node(links_.size());
+  for (const int index : pages) {
+    RemotePage& page = remote.pages[static_cast<size_t>(index)];
+    std::vector<TierChange>& changes = by_node[static_cast<size_t>(page.node)];
+    if (static_cast<int>(changes.size()) + geometry_.num_layers >
+        kMaxPlanItems) {
+      continue;
+    }
+    page.moving = true;
+    for (int layer = 0; layer < geometry_.num_layers; ++layer) {
+      changes.push_back(
+          {{layer, index},
+           Tier::kT2,
+           options_.t2_bits,
+           std::vector<uint64_t>(static_cast<size_t>(geometry_.num_kv_heads),
+                                 SinksOf(sequence, index))});
+    }
+  }
+  for (size_t node = 0; node < by_node.size(); ++node) {
+    if (by_node[node].empty()) continue;
+    links_[node]->ChangeTiers(sequence.id, remote.nodes[node].session,
+                              std::move(by_node[node]));
   }
 }
 

@@ -47,6 +47,11 @@ class RemoteTier {
   // Opens sessions, reserves and stores what is due for one sequence.
   void Advance(Sequence& sequence, const T0Lines& lines);
 
+  // Has nodes compress the stored T1 pages `pages` (page indices); their rows
+  // are read as T2 from the answer on. Pages that stay T1, for want of room or
+  // else, may be named again.
+  void Compress(Sequence& sequence, std::span<const int> pages);
+
   // Waits until the background reports something. False after `timeout`.
   bool WaitForEvents(absl::Duration timeout) { return inbox_.Wait(timeout); }
   // The same, and until something that failed is due again. False at once when
@@ -54,6 +59,8 @@ class RemoteTier {
   bool WaitForProgress(const SequenceMap& sequences, absl::Duration timeout);
   // No command of a link and no store is under way.
   bool Idle() const;
+  // Whether nodes may be asked to compress now.
+  static bool MayCompress(const Sequence& sequence);
   // Pages that are full and may still be stored.
   static int64_t UnstoredPages(const Sequence& sequence);
 
@@ -63,6 +70,7 @@ class RemoteTier {
 
   void Handle(SessionReady event, SequenceMap& sequences);
   void Handle(PagesReserved event, SequenceMap& sequences);
+  void Handle(const PagesMoved& event, SequenceMap& sequences);
   void Handle(const PageStored& event, SequenceMap& sequences, T0Lines& lines);
   void Handle(const SessionLost& event, SequenceMap& sequences);
   absl::Status RecordPlaces(Sequence& sequence, PagesReserved& event);
@@ -80,6 +88,7 @@ class RemoteTier {
   ThreadExecutor executor_;
   std::vector<std::unique_ptr<NodeLink>> links_;
   StorePipeline stores_;
+  bool compress_refusal_logged_ = false;
 };
 
 }  // namespace farkv

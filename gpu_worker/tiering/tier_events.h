@@ -57,6 +57,13 @@ struct PagesReserved {
   absl::StatusOr<std::vector<PagePlacement>> placements;
   std::vector<MappedPage> maps;  // as many, or none where there is no map
 };
+struct PagesMoved {
+  SequenceId sequence;
+  int node = 0;
+  std::shared_ptr<RemoteSession> session;  // under which they were
+  std::vector<TierChange> asked;
+  absl::StatusOr<std::vector<PagePlacement>> moved;  // in the order asked
+};
 struct PageStored {
   SequenceId sequence;
   int node = 0;
@@ -73,8 +80,8 @@ struct SessionLost {
 // Something that Drain waits for has ended.
 struct CommandDone {};
 
-using TierEvent = std::variant<SessionReady, PagesReserved, PageStored,
-                               SessionLost, CommandDone>;
+using TierEvent = std::variant<SessionReady, PagesReserved, PagesMoved,
+                               PageStored, SessionLost, CommandDone>;
 
 class Inbox {
  public:

@@ -50,6 +50,12 @@ absl::Status TieringOptions::Validate() const {
     return absl::InvalidArgumentError(absl::StrCat(
         "--granularity is ", granularity, ", must be 64, 16 or 1"));
   }
+  FARKV_RETURN_IF_ERROR(
+      CheckRange("--t2-ratio per 10,000", t2_ratio, 0, 10000));
+  if (t2_bits != 8 && t2_bits != 4) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--t2-bits is ", t2_bits, ", must be 8 or 4"));
+  }
   if (cold == ColdMode::kMap && map_dir.empty()) {
     return absl::InvalidArgumentError(
         "--cold=map needs --map-dir, which is empty");

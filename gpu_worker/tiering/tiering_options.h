@@ -28,6 +28,9 @@ struct TieringOptions {
   ExactnessMode exactness = ExactnessMode::kBitwise;
   int stripe_tokens = 1024;  // 64 times a power of two
   bool spread = false;       // all nodes from the first stripe on
+  // Share of the tokens outside T0 that their nodes keep as T2, per 10,000.
+  int32_t t2_ratio = 0;
+  int t2_bits = 8;  // or 4
   absl::Duration lease = absl::Seconds(30);
   absl::Duration heartbeat = absl::Milliseconds(250);
   absl::Duration rpc_timeout = absl::Seconds(5);
