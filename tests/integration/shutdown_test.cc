@@ -1,0 +1,194 @@
+// How the programs end while they have work, and that they are quiet when they
+// have none.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "bench/node_cluster.h"
+#include "tests/integration/worker_process.h"
+
+namespace farkv::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using worker::v1::GenerateRequest;
+using worker::v1::GenerateResponse;
+
+constexpr int kBySignal = 128 + SIGTERM;
+
+class ShutdownTest : public ::testing::Test {
+ protected:
+  void StartNode() {
+    bench::NodeClusterOptions options;
+    options.bin_dir = BinDir();
+    options.t1_bytes = "64MiB";
+    // How long a worker that was killed keeps it waiting.
+    options.extra_flags = {"--drain-grace=2s"};
+    auto cluster = bench::NodeCluster::Start(options);
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    cluster_.emplace(*std::move(cluster));
+  }
+  void Start() {
+    StartNode();
+    auto worker = WorkerProcess::Start(
+        {"--memory-nodes=" + absl::StrJoin(cluster_->Addresses(), ","),
+         "--hbm-ratio=0.1"});
+    ASSERT_TRUE(worker.ok()) << worker.status();
+    worker_ = *std::move(worker);
+  }
+  bench::NodeCluster::Node& node() { return cluster_->nodes().front(); }
+
+  // A request for so many tokens; returns once its first ones have come.
+  void Begin(int32_t tokens) {
+    SetDeadline(context_, absl::Seconds(60));
+    GenerateRequest request = TextRequest("a1;b2;", tokens);
+    request.mutable_stopping()->set_ignore_eos(true);
+    reader_ = worker_->generation().Generate(&context_, request);
+    ASSERT_TRUE(reader_->Read(&response_));
+  }
+  // Reads on until the stream ends.
+  grpc::Status ReadToEnd() {
+    while (reader_->Read(&response_)) {
+    }
+    return reader_->Finish();
+  }
+
+  // Until the program has taken note of its first signal.
+  static void AwaitDrain(ChildProcess& process, uint16_t metrics_port) {
+    const absl::Time end = absl::Now() + absl::Seconds(30);
+    while (HttpGet(metrics_port, "/readyz").find("200 OK") !=
+           std::string::npos) {
+      ASSERT_FALSE(process.Wait(absl::Milliseconds(5)).ok());
+      ASSERT_LT(absl::Now(), end);
+    }
+  }
+
+  std::optional<bench::NodeCluster> cluster_;
+  std::unique_ptr<WorkerProcess> worker_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<GenerateResponse>> reader_;
+  GenerateResponse response_;
+};
+
+TEST_F(ShutdownTest, SigtermLetsAWorkersRequestsEndAndTakesNoMore) {
+  Start();
+  Begin(1500);
+
+  worker_->process().Signal(SIGTERM);
+  AwaitDrain(worker_->process(), worker_->metrics_port());
+
+  EXPECT_EQ(worker_->Generate(TextRequest("a1;", 5)).status.error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(ReadToEnd().ok());
+  ASSERT_TRUE(response_.has_finished());
+  EXPECT_EQ(response_.finished().usage().completion_tokens(), 1500);
+  EXPECT_EQ(worker_->process().Wait(absl::Seconds(30)).value_or(-1), 0);
+  EXPECT_TRUE(cluster_->Stop().ok());
+}
+
+TEST_F(ShutdownTest, ADrainIsToldUntilTheLastRequestHasEnded) {
+  Start();
+  Begin(1500);
+  grpc::ClientContext context;
+  SetDeadline(context, absl::Seconds(60));
+  admin::v1::DrainRequest request;
+  request.set_drain(true);
+  const auto drain = worker_->admin().Drain(&context, request);
+
+  admin::v1::DrainResponse told;
+  ASSERT_TRUE(drain->Read(&told));
+  EXPECT_EQ(told.sessions_left(), 1);
+  EXPECT_FALSE(told.done());
+  EXPECT_TRUE(ReadToEnd().ok());
+  while (drain->Read(&told)) {
+  }
+
+  EXPECT_TRUE(drain->Finish().ok());
+  EXPECT_EQ(told.sessions_left(), 0);
+  EXPECT_TRUE(told.done());
+  ExpectCleanEnd(*worker_, 1);
+  ExpectCleanEnd(*cluster_);
+}
+
+TEST_F(ShutdownTest, ASecondSigtermEndsAWorkerAtOnce) {
+  Start();
+  Begin(7000);
+  worker_->process().Signal(SIGTERM);
+  AwaitDrain(worker_->process(), worker_->metrics_port());
+
+  worker_->process().Signal(SIGTERM);
+
+  EXPECT_EQ(worker_->process().Wait(absl::Seconds(5)).value_or(-1), kBySignal);
+  EXPECT_FALSE(ReadToEnd().ok());
+}
+
+TEST_F(ShutdownTest, ANodeWaitsForItsSessionsUntilASecondSigterm) {
+  Start();
+  Begin(7000);
+  node().process.Signal(SIGTERM);
+  AwaitDrain(node().process, node().metrics_port);
+  EXPECT_EQ(node().process.Wait(absl::Milliseconds(300)).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+
+  node().process.Signal(SIGTERM);
+
+  EXPECT_EQ(node().process.Wait(absl::Seconds(5)).value_or(-1), kBySignal);
+  context_.TryCancel();
+  ReadToEnd();
+}
+
+// User and system time of a process so far.
+absl::Duration CpuTime(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  std::string text;
+  std::getline(file, text);
+  // The name, in parentheses, may contain anything.
+  std::istringstream fields(text.substr(text.rfind(')') + 2));
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) fields >> skipped;
+  int64_t user = 0;
+  int64_t system = 0;
+  fields >> user >> system;
+  return absl::Seconds(user + system) / sysconf(_SC_CLK_TCK);
+}
+
+TEST_F(ShutdownTest, ANodeWithNothingToDoUsesNoProcessor) {
+  Start();
+  ASSERT_TRUE(worker_->Generate(TextRequest("a1;", 200)).status.ok());
+  worker_->process().Signal(SIGTERM);
+  ASSERT_EQ(worker_->process().Wait(absl::Seconds(30)).value_or(-1), 0);
+  ChildProcess& process = node().process;
+  const absl::Duration before = CpuTime(process.pid());
+  ASSERT_GT(before, absl::ZeroDuration());
+
+  ASSERT_FALSE(process.Wait(absl::Seconds(2)).ok());
+
+  EXPECT_LE(CpuTime(process.pid()) - before, absl::Milliseconds(30));
+  EXPECT_TRUE(cluster_->Stop().ok());
+}
+
+TEST_F(ShutdownTest, OnlyTheFaultProgramsKnowFaults) {
+  for (const char* program : {"/farkv-memory-node", "/farkv-worker"}) {
+    const ProgramResult plain =
+        RunProgram({BinDir() + program, "--faults=seed=1,drop=0.5"});
+    EXPECT_EQ(plain.exit_code, 2) << plain.output;
+    EXPECT_THAT(plain.output, HasSubstr("--faults"));
+  }
+  const ProgramResult faults =
+      RunProgram({BinDir() + "/farkv-memory-node-faults", "--faults=nonsense",
+                  "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0",
+                  "--metrics-listen=127.0.0.1:0", "--data-listen=127.0.0.1:0",
+                  "--t1-bytes=64MiB"});
+  EXPECT_EQ(faults.exit_code, 2) << faults.output;
+  EXPECT_THAT(faults.output, HasSubstr("nonsense"));
+}
+
+}  // namespace
+}  // namespace farkv::testing
