@@ -34,7 +34,8 @@ bool IsPlainName(const std::string& name) {
 NodeLink::NodeLink(NodeLinkOptions options, ControlCalls control)
     : options_(std::move(options)),
       control_(std::move(control)),
-      own_session_(std::make_shared<RemoteSession>()) {
+      own_session_(std::make_shared<RemoteSession>()),
+      granted_lease_(options_.tiering.lease) {
   own_session_->id = SessionId::Random();
 }
 
@@ -82,7 +83,7 @@ void NodeLink::Stop() {
 }
 
 absl::Duration NodeLink::CallTimeout() const {
-  return std::min(options_.tiering.rpc_timeout, options_.tiering.lease / 3);
+  return std::min(options_.tiering.rpc_timeout, granted_lease_ / 3);
 }
 
 void NodeLink::SetFence(RemoteSession& session, absl::Time sent,
@@ -102,6 +103,14 @@ absl::Status NodeLink::CheckHandshake(const SessionGrant& grant) const {
     return Mismatch(address, "page format version",
                     absl::StrCat(grant.handshake.page_format_version),
                     absl::StrCat(kPageFormatVersion));
+  }
+  // A node grants less than was asked for, and closes on who is silent.
+  const absl::Duration heartbeat = options_.tiering.heartbeat;
+  if (heartbeat > grant.lease / 2) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "memory node ", address, ": its leases last ",
+        absl::FormatDuration(grant.lease), ", --heartbeat is ",
+        absl::FormatDuration(heartbeat), ", must be at most half of that"));
   }
   const size_t stride = PageLayout::T1(options_.geometry).stride;
   if (grant.page_stride != stride) {

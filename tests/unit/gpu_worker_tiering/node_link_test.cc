@@ -23,6 +23,7 @@
 namespace farkv {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -189,6 +190,25 @@ TEST_F(NodeLinkTest, StopRunsNoOpenThatWaitsAndClosesEverySession) {
   ASSERT_THAT(opened, SizeIs(2));
   EXPECT_EQ(opened[1], running);
   EXPECT_THAT(closed, ElementsAre(running, opened[0]));
+}
+
+TEST_F(NodeLinkTest, LeasesTooShortForTheHeartbeatAreRefusedWithBoth) {
+  tiering_.lease = absl::Hours(1);
+  tiering_.heartbeat = absl::Minutes(20);
+
+  const absl::Status status = Connect([](ControlCalls& control) {
+    control.open_session = [open = control.open_session](
+                               const OpenSessionCall& call,
+                               absl::Duration timeout) {
+      auto grant = open(call, timeout);
+      grant->lease = absl::Seconds(30);
+      return grant;
+    };
+  });
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("30s"), HasSubstr("20m")));
 }
 
 TEST_F(NodeLinkTest, AMapSocketThatIsNoPlainNameIsRefused) {
