@@ -83,13 +83,16 @@ absl::StatusOr<std::unique_ptr<RemoteTier>> RemoteTier::Create(
     link.inbox = &tier->inbox_;
     FARKV_ASSIGN_OR_RETURN(auto connected,
                            NodeLink::Connect(std::move(link), access));
+    // From here on it ends like the others: its callbacks refer to it.
+    tier->links_.push_back(std::move(connected));
+    const NodeLink& added = *tier->links_.back();
     for (const auto& other : tier->links_) {
-      if (other->node_id() != connected->node_id()) continue;
+      if (other.get() == &added || other->node_id() != added.node_id())
+        continue;
       return absl::InvalidArgumentError(
           absl::StrCat("--memory-nodes names node ", other->node_id(),
                        " twice: ", other->address(), " and ", address));
     }
-    tier->links_.push_back(std::move(connected));
   }
   return tier;
 }

@@ -155,6 +155,21 @@ TEST_F(KvCacheTest, ANodeThatCannotBeReachedIsNamed) {
   EXPECT_NE(cache.status().message().find("7"), absl::string_view::npos);
 }
 
+TEST_F(KvCacheTest, ANodeThatIsGivenTwiceIsRefusedByBothAddresses) {
+  TestNode node(network_, geometry_, "node");
+  TieringOptions options = Options();
+  options.heartbeat = absl::Milliseconds(1);  // one is always on its way
+  options.memory_nodes = {"0", "1"};
+
+  const absl::Status status =
+      KvCache::CreateWith(options, geometry_, kQueryHeads, *device_,
+                          AccessTo(network_, {&node, &node}))
+          .status();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("twice: 0 and 1"));
+}
+
 TEST_F(KvCacheTest, ANodeWithOtherPagesIsRefused) {
   KvGeometry other = geometry_;
   other.head_dim = 64;
