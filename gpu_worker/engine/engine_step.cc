@@ -155,8 +155,8 @@ void Engine::Loop::Park(RunningSequence& sequence) {
 }
 
 // T0 is too small for a sequence that runs alone: it takes what has been stored
-// of the parked ones since, or waits for stores, no longer than an RPC may
-// take.
+// of the parked ones since, or waits for stores, as long as one that is lost
+// and its repetition may take.
 void Engine::Loop::WaitForRoom(RunningSequence& alone,
                                const absl::Status& why) {
   const uint64_t used = cache_->t0_usage().used_bytes;
@@ -166,7 +166,7 @@ void Engine::Loop::WaitForRoom(RunningSequence& alone,
   if (cache_->t0_usage().used_bytes < used) return;
   const absl::Time now = absl::Now();
   full_since_ = std::min(full_since_, now);
-  const bool may_wait = now - full_since_ < options_.tiering.rpc_timeout;
+  const bool may_wait = now - full_since_ < 2 * options_.tiering.rpc_timeout;
   if (may_wait && cache_->WaitForRoom(kRoomWait)) return;
   full_since_ = absl::InfiniteFuture();
   Fail(alone, why);
