@@ -85,8 +85,8 @@ class CraftedClient {
     ProgressUntil(*worker, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread) {
       return !endpoints->PollClosing();
     });
-    endpoints.reset();
     worker.reset();
+    endpoints.reset();
     sender.AbandonAll();
     return fate;
   }

@@ -36,8 +36,8 @@ absl::StatusOr<uint16_t> PortOf(ucp_listener_h listener) {
 
 }  // namespace
 
-Endpoints::~Endpoints() {
-  for (const auto& listener : listeners_) {
+void Endpoints::DestroyListeners() {
+  for (const auto& listener : std::exchange(listeners_, {})) {
     ucp_listener_destroy(listener->handle);
   }
 }
@@ -158,13 +158,19 @@ void Endpoints::Close(PeerId peer) {
 }
 
 bool Endpoints::PollClosing() {
+  std::erase_if(owed_,
+                [](const auto& connection) { return connection->settled; });
+  std::vector<std::unique_ptr<Connection>> open;
   const size_t before = closing_.size();
-  std::erase_if(closing_, [this](const std::unique_ptr<Connection>& connection)
-                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread) {
-                                if (!PollClose(connection.get())) return false;
-                                table_->RemovePeer(connection->peer);
-                                return true;
-                              });
+  for (std::unique_ptr<Connection>& connection : closing_) {
+    if (!PollClose(connection.get())) {
+      open.push_back(std::move(connection));
+      continue;
+    }
+    table_->RemovePeer(connection->peer);
+    if (!connection->settled) owed_.push_back(std::move(connection));
+  }
+  closing_ = std::move(open);
   return closing_.size() != before;
 }
 
@@ -186,7 +192,9 @@ bool Endpoints::PollClose(Connection* connection) {
     ucp_request_free(connection->close_request);
     connection->close_request = nullptr;
   }
-  return connection->settled;  // its callback still needs the object
+  // A flush that never ends must not keep the loop polling for ever.
+  return connection->settled ||
+         absl::Now() >= connection->close_by + kHandshakeLimit;
 }
 
 ucp_ep_h Endpoints::Find(PeerId peer) const {

@@ -30,10 +30,14 @@ class Endpoints {
   // Both outlive the object.
   Endpoints(ucp_worker_h worker, OperationTable* table)
       : worker_(worker), table_(table) {}
-  // Everything must be closed (Close, PollClosing), except listeners.
-  ~Endpoints();
+  // After the worker: its callbacks may come as long as it lives.
+  ~Endpoints() = default;
   Endpoints(const Endpoints&) = delete;
   Endpoints& operator=(const Endpoints&) = delete;
+
+  // Before the worker goes. Everything else must be closed (Close,
+  // PollClosing) or have been given up.
+  void DestroyListeners() ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread);
 
   // The port bound.
   absl::StatusOr<uint16_t> Listen(const SocketAddress& address)
@@ -63,7 +67,8 @@ class Endpoints {
   }
 
  private:
-  // What UCX's error callback is given; lives until the close is final.
+  // What UCX's callbacks are given; lives until the close is final and none
+  // is owed.
   struct Connection {
     Endpoints* owner = nullptr;
     PeerId peer;
@@ -105,6 +110,8 @@ class Endpoints {
   std::map<PeerId, std::unique_ptr<Connection>> by_peer_;
   std::unordered_map<ucp_ep_h, PeerId> by_endpoint_;
   std::vector<std::unique_ptr<Connection>> closing_;
+  // Closed, but UCX still owes the end of the handshake.
+  std::vector<std::unique_ptr<Connection>> owed_;
 };
 
 }  // namespace farkv

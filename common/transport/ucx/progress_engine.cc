@@ -135,8 +135,9 @@ absl::Status ProgressEngine::Create(const UcxOptions& ucx, bool loopback_only) {
   return absl::OkStatus();
 }
 
-// Endpoints are closed by now (Loop). Listeners go before the worker, the
-// worker before the callbacks' objects, lent bytes last.
+// Endpoints are closed by now or given up (Loop). Listeners go before the
+// worker, the worker before the objects that its callbacks are given, lent
+// bytes last.
 void ProgressEngine::Destroy() {
   {
     absl::MutexLock lock(&mutex_);
@@ -147,11 +148,12 @@ void ProgressEngine::Destroy() {
     absl::MutexLock lock(&signal_mutex_);
     signalled_ = nullptr;
   }
-  endpoints_.reset();
+  if (endpoints_ != nullptr) endpoints_->DestroyListeners();
   worker_.reset();
   receiver_.reset();
   if (sender_ != nullptr) sender_->AbandonAll();
   sender_.reset();
+  endpoints_.reset();
 }
 
 absl::StatusOr<uint16_t> ProgressEngine::Listen(const SocketAddress& address) {
