@@ -34,8 +34,8 @@ OperationTable::OperationTable(TransportOptions options,
                                std::function<void()> wake)
     : options_(std::move(options)),
       wake_(std::move(wake)),
-      payloads_(static_cast<size_t>(options_.max_operations)),
-      slots_(static_cast<size_t>(options_.max_operations)) {
+      payloads_(static_cast<size_t>(options_.max_operations + kRefusalSlots)),
+      slots_(payloads_.size()) {
   for (size_t i = slots_.size(); i > 0; --i) {
     free_slots_.push_back(static_cast<uint32_t>(i - 1));
   }
@@ -116,9 +116,12 @@ absl::StatusOr<uint32_t> OperationTable::Reserve(PeerId peer, bool is_reply,
     return absl::UnavailableError("transport is shutting down");
   }
   FARKV_RETURN_IF_ERROR(CheckPeer(peer));
-  if (free_slots_.empty()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "all ", slots_.size(), " operation slots of the transport are used"));
+  const bool may_be_refusal = is_reply && bytes == 0;
+  const size_t kept = may_be_refusal ? 0 : size_t{kRefusalSlots};
+  if (free_slots_.size() <= kept) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("all ", options_.max_operations,
+                     " operation slots of the transport are used"));
   }
   Peer& entry = *FindPeer(peer);
   FARKV_RETURN_IF_ERROR(

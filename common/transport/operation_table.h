@@ -34,6 +34,10 @@ namespace farkv {
 
 class OperationTable : public std::enable_shared_from_this<OperationTable> {
  public:
+  // Slots beyond max_operations that only replies without a body may use: a
+  // refusal goes out when everything else has to wait.
+  static constexpr int kRefusalSlots = 16;
+
   // A message for the wire. Pointers are good until SendFinal(slot).
   struct Outgoing {
     uint32_t slot = 0;

@@ -30,7 +30,9 @@ class UcxTransport final : public Transport {
  public:
   UcxTransport(TransportOptions options, UcxOptions ucx)
       : ucx_(std::move(ucx)),
-        engine_options_(options.clock, options.max_operations, options.spin),
+        engine_options_(options.clock,
+                        options.max_operations + OperationTable::kRefusalSlots,
+                        options.spin),
         table_(OperationTable::Create(std::move(options), [this] { Wake(); })) {
   }
 

@@ -234,6 +234,29 @@ TEST_F(OperationTableTest, AReplyBeyondTheBytesBecomesARefusal) {
             absl::StatusCode::kResourceExhausted);
 }
 
+// Silence would cost the requester its whole deadline.
+TEST_F(OperationTableTest, WhenAllSlotsAreUsedARefusalStillGoesOut) {
+  options_.max_operations = 1;
+  Create();
+  MessageHeader reply;
+  reply.type = MessageType::kFetchReply;
+  auto body = [] {
+    std::vector<BufferLease> pieces;
+    pieces.push_back(BufferLease::Owning(std::vector<std::byte>(8)));
+    return pieces;
+  };
+  ASSERT_TRUE(table_->Reply(peer_, reply, body()).ok());
+
+  EXPECT_EQ(table_->Reply(peer_, reply, body()).code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Submit().code(), absl::StatusCode::kResourceExhausted);
+
+  const auto posted = table_->TakeQueued();
+  ASSERT_THAT(posted, SizeIs(2));
+  EXPECT_EQ(DecodeHeader(*posted[1].header)->code,
+            absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(OperationTableTest, ShutdownCancelsWhatIsQueued) {
   Create();
   ASSERT_TRUE(Submit().ok());
