@@ -94,11 +94,14 @@ class OperationTable : public std::enable_shared_from_this<OperationTable> {
   absl::Time NextDeadline() const;
 
   // Whether a message whose header has arrived is wanted. After true, exactly
-  // one of Deliver and AbandonReceive follows. False was counted as dropped; a
-  // request beyond the peer's window was refused by a reply.
+  // one of Deliver, AbandonReceive and RefuseReceive follows. False was counted
+  // as dropped; a request beyond the peer's window was refused by a reply.
   bool Admit(PeerId from, const MessageHeader& header);
   void Deliver(PeerId from, Message message);
   void AbandonReceive(PeerId from, const MessageHeader& header);
+  // There is no memory for the body: whoever waits for it, here or there, is
+  // told RESOURCE_EXHAUSTED instead of running into its deadline.
+  void RefuseReceive(PeerId from, const MessageHeader& header);
   void CountDropped();
 
  private:

@@ -314,6 +314,28 @@ void OperationTable::AbandonReceive(PeerId from, const MessageHeader& header) {
   if (slot != nullptr && slot->peer == from) slot->reply_arriving = false;
 }
 
+void OperationTable::RefuseReceive(PeerId from, const MessageHeader& header) {
+  if (!IsReply(header.type)) {
+    AbandonReceive(from, header);
+    Refuse(from, header, absl::StatusCode::kResourceExhausted);
+    return;
+  }
+  Effects effects;
+  {
+    absl::MutexLock lock(&mutex_);
+    ++counters_.dropped_messages;
+    Slot* slot = FindOperation(OperationId{header.request_id});
+    if (slot != nullptr && slot->peer == from && !slot->completed) {
+      Complete(IndexOf(slot),
+               absl::ResourceExhaustedError(absl::StrCat(
+                   "no memory is left for a reply of ", header.body_bytes,
+                   " bytes from peer ", FindPeer(from)->name)),
+               &effects);
+    }
+  }
+  Run(std::move(effects));
+}
+
 void OperationTable::ReleaseIncoming(PeerId peer, size_t bytes) {
   absl::MutexLock lock(&mutex_);
   Peer* entry = FindPeer(peer);

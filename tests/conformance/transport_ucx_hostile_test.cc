@@ -189,6 +189,49 @@ TEST_F(UcxHostileTest, AWrongBodyLengthIsDropped) {
       [](EncodedHeader& header) { StoreLe<uint64_t>(&header[56], 999); });
 }
 
+// Both ends learn of it at once; there is nothing wrong with the connection.
+TEST_F(UcxHostileTest, ABodyThereIsNoMemoryForIsRefused) {
+  UcxOptions small;
+  small.max_incoming_bytes = 1000;
+  TransportOptions options;
+  options.executor = &executor_;
+  const auto client = CreateUcxTransport(std::move(options), small).value();
+  const PeerId peer = client->Connect(kHost, port_).value();
+  Results results;
+  for (const size_t size : {size_t{1} << 20, size_t{900}}) {
+    Request request;
+    request.header.type = MessageType::kFetchRequest;
+    request.timeout = kPatience;
+    request.body.push_back(BufferLease::Owning(RandomBytes(size, 2)));
+    ASSERT_TRUE(
+        client->Submit(peer, std::move(request), results.Expect()).ok());
+    const auto result = std::move(results.Wait(1)[0]);
+    EXPECT_EQ(result.status().code(),
+              size < 1000 ? absl::StatusCode::kOk
+                          : absl::StatusCode::kResourceExhausted)
+        << result.status();
+  }
+
+  TestServer scarce_server;
+  const auto scarce =
+      CreateUcxTransport(scarce_server.Options(&executor_), small).value();
+  scarce_server.set_transport(scarce.get());
+  port_ = scarce->Listen(kHost, 0).value();
+  TransportOptions rich;
+  rich.executor = &executor_;
+  const auto other = CreateUcxTransport(std::move(rich), UcxOptions()).value();
+  Request request;
+  request.header.type = MessageType::kFetchRequest;
+  request.timeout = kPatience;
+  request.body.push_back(BufferLease::Owning(RandomBytes(1 << 20, 2)));
+  ASSERT_TRUE(other
+                  ->Submit(other->Connect(kHost, port_).value(),
+                           std::move(request), results.Expect())
+                  .ok());
+  EXPECT_EQ(results.Wait(1)[0].status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
 // The sockets of this process, as /proc/net/tcp names them.
 std::set<std::string> OwnSockets() {
   std::set<std::string> inodes;

@@ -75,7 +75,6 @@ ucs_status_t MessageReceiver::Take(std::span<const std::byte> header,
             receive->message.header_bytes.begin());
   receive->message.body = buffers_->Take(length);
   if (receive->message.body.size() != length) {
-    // Dropped and counted like a body that broke off.
     receive->status = UCS_ERR_NO_MEMORY;
     arrived_.push_back(std::move(receive));
     return UCS_OK;
@@ -124,6 +123,8 @@ bool MessageReceiver::DeliverArrived() {
   for (const auto& receive : arrived) {
     if (receive->status == UCS_OK) {
       table_->Deliver(receive->peer, std::move(receive->message));
+    } else if (receive->status == UCS_ERR_NO_MEMORY) {
+      table_->RefuseReceive(receive->peer, receive->message.header);
     } else {
       table_->AbandonReceive(receive->peer, receive->message.header);
     }

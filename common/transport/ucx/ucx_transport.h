@@ -41,7 +41,7 @@ struct UcxOptions {
   // process. 0 keeps none and costs page faults.
   size_t kept_buffer_bytes = size_t{64} << 20;
   // Bound on the bodies that all peers together have sent and nobody has
-  // released yet; what arrives above it is dropped and counted.
+  // released yet; what arrives above it is refused and counted.
   size_t max_incoming_bytes = size_t{1} << 30;
 };
 

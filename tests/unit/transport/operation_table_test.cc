@@ -143,6 +143,23 @@ TEST_F(OperationTableTest, AReplyFromAnotherPeerIsNotWanted) {
   EXPECT_TRUE(table_->Admit(peer_, reply));
 }
 
+TEST_F(OperationTableTest, AReplyThereIsNoMemoryForEndsItsOperation) {
+  Create();
+  ASSERT_TRUE(Submit().ok());
+  const auto posted = table_->TakeQueued();
+  MessageHeader reply = DecodeHeader(*posted.at(0).header).value();
+  table_->SendFinal(posted[0].slot, absl::OkStatus());
+  reply.type = MessageType::kPingReply;
+  ASSERT_TRUE(table_->Admit(peer_, reply));
+
+  table_->RefuseReceive(peer_, reply);
+  executor_.RunAll();
+
+  EXPECT_THAT(events_, ElementsAre("RESOURCE_EXHAUSTED"));
+  EXPECT_FALSE(table_->Admit(peer_, reply));
+  EXPECT_EQ(table_->counters().completed, 1u);
+}
+
 TEST_F(OperationTableTest, AReplyOfOtherRowsThanWereAskedForIsNotWanted) {
   Create();
   Request request;
