@@ -22,7 +22,10 @@ import sys
 import tempfile
 import time
 
-import llama_cpp
+# This file has the name of the package that it needs.
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path = [path for path in sys.path if os.path.abspath(path) != HERE]
+import llama_cpp  # noqa: E402
 
 GOALS = {"prefill": 0.7, "decode": 1.0}
 # What idle OpenMP threads need to stop spinning; they would take our cores.
@@ -126,8 +129,7 @@ def bench_line(case, options, farkv, ours, theirs):
 
 
 def parse_arguments():
-    here = os.path.dirname(os.path.abspath(__file__))
-    binary = os.path.join(here, "../../build/release/bin/farkv-bench")
+    binary = os.path.join(HERE, "../../build/release/bin/farkv-bench")
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--model", required=True, help="a GGUF file")
