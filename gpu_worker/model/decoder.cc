@@ -86,13 +86,17 @@ void Decoder::PrepareRope(const DecoderInput& input) {
   }
 }
 
-// `bias` may be empty.
-void Decoder::Project(Stream& stream, const Scratch& in,
-                      const PackedWeight& weight, const DeviceBuffer& bias,
-                      int32_t rows, Scratch& out) {
-  MatMul(stream, in.data(), rows, weight, out.data());
-  if (bias.size() == 0) return;
-  AddBias(stream, out.data(), Floats(bias), rows, weight.rows);
+void Decoder::Project(Stream& stream, const Scratch& in, int32_t rows,
+                      std::initializer_list<Projection> projections) {
+  std::vector<MatMulOutput> outputs;
+  for (const Projection& p : projections) {
+    outputs.push_back({&p.weight, p.out.data()});
+  }
+  MatMul(stream, in.data(), rows, outputs);
+  for (const Projection& p : projections) {
+    if (p.bias.size() == 0) continue;
+    AddBias(stream, p.out.data(), Floats(p.bias), rows, p.weight.rows);
+  }
 }
 
 // Queries, keys and values of the layer, normed and rotated.
@@ -102,9 +106,10 @@ void Decoder::ProjectHeads(Stream& stream, int layer,
   const auto rows = static_cast<int32_t>(input.tokens.size());
   RmsNorm(stream, hidden_.data(), Floats(w.input_norm),
           config_.rms_norm_epsilon, rows, config_.hidden_size, normed_.data());
-  Project(stream, normed_, w.query, w.query_bias, rows, query_);
-  Project(stream, normed_, w.key, w.key_bias, rows, key_);
-  Project(stream, normed_, w.value, w.value_bias, rows, value_);
+  Project(stream, normed_, rows,
+          {{w.query, w.query_bias, query_},
+           {w.key, w.key_bias, key_},
+           {w.value, w.value_bias, value_}});
   if (config_.qk_norm) {
     RmsNorm(stream, query_.data(), Floats(w.query_norm),
             config_.rms_norm_epsilon, rows * config_.num_query_heads,
@@ -138,7 +143,7 @@ absl::Status Decoder::RunLayer(Stream& stream, int layer,
     FARKV_RETURN_IF_ERROR(SendQueries(stream, rows, args.scale, kv));
   }
   Attention(stream, args);
-  Project(stream, attended_, w.output, w.output_bias, rows, normed_);
+  Project(stream, attended_, rows, {{w.output, w.output_bias, normed_}});
   Add(stream, hidden_.data(), normed_.data(),
       int64_t{rows} * config_.hidden_size);
   RunMlp(stream, w, rows);
@@ -159,11 +164,11 @@ absl::Status Decoder::SendQueries(Stream& stream, int32_t rows, float scale,
 void Decoder::RunMlp(Stream& stream, const LayerWeights& w, int32_t rows) {
   RmsNorm(stream, hidden_.data(), Floats(w.post_norm), config_.rms_norm_epsilon,
           rows, config_.hidden_size, normed_.data());
-  Project(stream, normed_, w.gate, w.gate_bias, rows, gate_);
-  Project(stream, normed_, w.up, w.up_bias, rows, up_);
+  Project(stream, normed_, rows,
+          {{w.gate, w.gate_bias, gate_}, {w.up, w.up_bias, up_}});
   SiluMultiply(stream, gate_.data(), up_.data(),
                int64_t{rows} * config_.intermediate_size, gate_.data());
-  Project(stream, gate_, w.down, w.down_bias, rows, normed_);
+  Project(stream, gate_, rows, {{w.down, w.down_bias, normed_}});
   Add(stream, hidden_.data(), normed_.data(),
       int64_t{rows} * config_.hidden_size);
 }

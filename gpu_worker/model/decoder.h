@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -72,8 +73,14 @@ class Decoder {
                         LayerKvSource source);
   // Sets frequencies_ for the rows of a step where they depend on it.
   void PrepareRope(const DecoderInput& input);
-  void Project(Stream& stream, const Scratch& in, const PackedWeight& weight,
-               const DeviceBuffer& bias, int32_t rows, Scratch& out);
+  struct Projection {
+    const PackedWeight& weight;
+    const DeviceBuffer& bias;  // may be empty
+    Scratch& out;
+  };
+  // Projections of the same rows, in one go.
+  void Project(Stream& stream, const Scratch& in, int32_t rows,
+               std::initializer_list<Projection> projections);
   void ProjectHeads(Stream& stream, int layer, const DecoderInput& input);
   absl::Status SendQueries(Stream& stream, int32_t rows, float scale,
                            const LayerKv& kv);
