@@ -1,6 +1,7 @@
 #include "memory_node/data/attend_handler.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "common/page/bodies.h"
 #include "common/page/page_format.h"
 #include "kernels/attention.h"
+#include "memory_node/data/t2_rows.h"
 
 namespace farkv {
 namespace {
@@ -23,9 +25,14 @@ struct Part {
   std::vector<uint64_t> all_live;  // [KV head]
   std::vector<PagePin> pins;       // of the pages that have live rows
   std::vector<Run> runs;           // one per pin
+  // The T2 pages dequantised, a block of 64 rows each.
+  std::unique_ptr<std::byte[]> decoded;
   std::vector<PageRuns> pages;
   KeptLeaves leaves;
 };
+
+// Bound on one sequence's dequantised rows of one layer.
+constexpr size_t kMaxDecodedBytes = size_t{1} << 30;
 
 absl::Status CheckSessionsAreDifferent(const AttendRequest& request) {
   std::set<SessionId> seen;
@@ -62,16 +69,11 @@ absl::Status PinPages(const AttendContext& context, const DataCaller& caller,
   wanted.reserve(sequence.pages.size());
   for (const AttendPage& page : sequence.pages) {
     if (!HasLiveRows(page)) continue;
-    if (page.tier != Tier::kT1) {
-      failed_page = static_cast<uint32_t>(page.page_index);
-      return absl::FailedPreconditionError(
-          absl::StrCat("page ", page.page_index, " is asked for as tier ",
-                       static_cast<int>(page.tier), ", it is tier 1"));
-    }
     wanted.push_back({page.page_index, page.generation,
                       page.live.empty()
                           ? std::span<const uint64_t>(part.all_live)
-                          : std::span<const uint64_t>(page.live)});
+                          : std::span<const uint64_t>(page.live),
+                      page.tier, page.t2_bits});
   }
   part.pins.reserve(wanted.size());
   for (absl::StatusOr<PagePin>& pin :
@@ -85,10 +87,54 @@ absl::Status PinPages(const AttendContext& context, const DataCaller& caller,
   return absl::OkStatus();
 }
 
-// The pages as attention reads them: whole, in place.
+// Dequantises the T2 pages, on all threads of the pool. The codes are the
+// master copy: what every party computes with is these bits (t2_codec.h).
+absl::Status DecodePages(const AttendContext& context,
+                         const AttendSequence& sequence, Part& part,
+                         uint32_t& failed_page) {
+  struct T2Page {
+    const AttendPage* page;
+    const std::byte* bytes;
+  };
+  std::vector<T2Page> pages;
+  size_t next_pin = 0;
+  for (const AttendPage& page : sequence.pages) {
+    if (!HasLiveRows(page)) continue;
+    const std::byte* bytes = part.pins[next_pin++].data();
+    if (page.tier == Tier::kT2) pages.push_back({&page, bytes});
+  }
+  const KvGeometry& g = part.geometry;
+  const size_t block_bytes = g.BlockBytes(kPageTokens);
+  if (pages.size() > kMaxDecodedBytes / block_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        pages.size(), " T2 pages of ", block_bytes,
+        " bytes to be dequantised at once, at most ", kMaxDecodedBytes));
+  }
+  // Not zeroed: every byte is written below.
+  part.decoded.reset(new std::byte[pages.size() * block_bytes]);
+  std::vector<absl::Status> decoded(pages.size());
+  context.pool.ParallelFor(
+      static_cast<int64_t>(pages.size()), [&](int64_t index) {
+        const auto i = static_cast<size_t>(index);
+        for (int head = 0; head < g.num_kv_heads; ++head) {
+          decoded[i].Update(DecodeT2Rows(g, pages[i].page->t2_bits, head,
+                                         pages[i].bytes,
+                                         part.decoded.get() + i * block_bytes));
+        }
+      });
+  for (size_t i = 0; i < pages.size(); ++i) {
+    if (decoded[i].ok()) continue;
+    failed_page = static_cast<uint32_t>(pages[i].page->page_index);
+    return decoded[i];
+  }
+  return absl::OkStatus();
+}
+
+// The pages as attention reads them: whole, T1 in place.
 void ViewPages(const AttendSequence& sequence, Part& part) {
   const KvGeometry& g = part.geometry;
   const size_t header_bytes = PageLayout::T1(g).header_bytes;
+  const std::byte* next_decoded = part.decoded.get();
   part.runs.resize(part.pins.size());
   size_t next_pin = 0;
   for (const AttendPage& page : sequence.pages) {
@@ -97,6 +143,10 @@ void ViewPages(const AttendSequence& sequence, Part& part) {
     view.live = page.live.empty() ? part.all_live.data() : page.live.data();
     if (!HasLiveRows(page)) continue;
     const std::byte* rows = part.pins[next_pin].data() + header_bytes;
+    if (page.tier == Tier::kT2) {
+      rows = next_decoded;
+      next_decoded += g.BlockBytes(kPageTokens);
+    }
     Run& run = part.runs[next_pin++];
     run.keys = rows + g.KeyOffset(kPageTokens, 0, 0);
     run.values = rows + g.ValueOffset(kPageTokens, 0, 0);
@@ -121,6 +171,7 @@ absl::StatusOr<Part> PreparePart(const AttendContext& context,
                        ~uint64_t{0});
   FARKV_RETURN_IF_ERROR(
       PinPages(context, caller, call.layer, sequence, part, failed_page));
+  FARKV_RETURN_IF_ERROR(DecodePages(context, sequence, part, failed_page));
   if (sequence.has_previous) {
     FARKV_RETURN_IF_ERROR(context.scores.Apply(
         sequence.session, call.layer, part.geometry, sequence.previous));

@@ -4,6 +4,7 @@
 #include "common/base/status_macros.h"
 #include "common/page/bodies.h"
 #include "memory_node/data/row_copy.h"
+#include "memory_node/data/t2_rows.h"
 
 namespace farkv {
 namespace {
@@ -12,25 +13,10 @@ std::vector<PageWanted> Wanted(const std::vector<FetchItem>& items) {
   std::vector<PageWanted> wanted;
   wanted.reserve(items.size());
   for (const FetchItem& item : items) {
-    wanted.push_back({item.page_index, item.generation, item.rows});
+    wanted.push_back(
+        {item.page_index, item.generation, item.rows, item.tier, item.t2_bits});
   }
   return wanted;
-}
-
-// A node holds T1 pages only: whoever takes a page for another kind has a
-// stale view of it.
-void RefuseOtherTiers(const std::vector<FetchItem>& items,
-                      std::vector<absl::StatusOr<PagePin>>& pins) {
-  for (size_t i = 0; i < items.size(); ++i) {
-    const FetchItem& item = items[i];
-    if (!pins[i].ok() || (item.tier == Tier::kT1 && item.t2_bits == 0)) {
-      continue;
-    }
-    pins[i] = absl::FailedPreconditionError(absl::StrCat(
-        "page ", item.page_index, " is asked for as tier ",
-        static_cast<int>(item.tier), " of ", item.t2_bits,
-        " T2 bits, it is tier ", static_cast<int>(Tier::kT1), " of 0"));
-  }
 }
 
 // A reply item per page; the rows of those that cannot be read are zero.
@@ -56,6 +42,16 @@ std::vector<FetchReplyItem> ReplyItems(
   return replies;
 }
 
+void Gather(const KvGeometry& geometry, FetchReplyItem& item, std::byte* page,
+            std::byte* to) {
+  if (item.tier == Tier::kT2) {
+    GatherT2Heads(geometry, item.t2_bits, item.rows, page, to, item.row_crcs);
+    return;
+  }
+  item.row_crcs.reserve(NumRows(item.rows));
+  GatherRows(geometry, item.rows, page, to, item.row_crcs);
+}
+
 }  // namespace
 
 absl::StatusOr<FetchedRows> FetchPages(Directory& directory,
@@ -68,15 +64,14 @@ absl::StatusOr<FetchedRows> FetchPages(Directory& directory,
                          DecodeFetchRequest(body));
   std::vector<absl::StatusOr<PagePin>> pins =
       directory.BeginFetch(caller, layer, Wanted(items));
-  RefuseOtherTiers(items, pins);
   FetchReply reply;
   reply.geometry = geometry;
   reply.items = ReplyItems(items, pins, metrics);
   std::vector<FetchReplyItem>& replies = reply.items;
-  size_t rows = 0;
-  for (const FetchReplyItem& item : replies) rows += NumRows(item.rows);
   FetchedRows fetched;
-  fetched.row_bytes = rows * geometry.RowBytes();
+  for (const FetchReplyItem& item : replies) {
+    fetched.row_bytes += item.RowsBytes(geometry);
+  }
   if (fetched.row_bytes > kMaxMessageBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a fetch of ", fetched.row_bytes, " bytes; one reply has ",
@@ -87,10 +82,8 @@ absl::StatusOr<FetchedRows> FetchPages(Directory& directory,
   std::byte* to = fetched.rows.get();
   for (size_t i = 0; i < replies.size(); ++i) {
     if (!pins[i].ok()) continue;
-    replies[i].row_crcs.reserve(NumRows(replies[i].rows));
-    GatherRows(geometry, replies[i].rows, pins[i]->data(), to,
-               replies[i].row_crcs);
-    to += replies[i].row_crcs.size() * geometry.RowBytes();
+    Gather(geometry, replies[i], pins[i]->data(), to);
+    to += replies[i].RowsBytes(geometry);
   }
   FARKV_ASSIGN_OR_RETURN(fetched.head, EncodeFetchReply(reply));
   return fetched;

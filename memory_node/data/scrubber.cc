@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "common/base/crc32c.h"
 #include "common/base/status_macros.h"
 #include "common/page/page_format.h"
 #include "memory_node/data/row_copy.h"
@@ -14,8 +15,25 @@ namespace {
 
 constexpr absl::Duration kLongestSleep = absl::Milliseconds(100);
 
+// Heads of a T2 page whose checksum is wrong, one by one.
+uint64_t CountT2Mismatches(const StoredPage& page) {
+  const int bits = page.identity.t2_bits;
+  if (CheckT2Heads(page.pin.data(), page.geometry, bits).ok()) return 0;
+  const PageHeader header(page.pin.data(), page.geometry);
+  const std::byte* part =
+      page.pin.data() + PageLayout::T2(page.geometry, bits).header_bytes;
+  const size_t bytes = T2HeadLayout::Of(page.geometry, bits).head_bytes;
+  uint64_t mismatches = 0;
+  for (int head = 0; head < page.geometry.num_kv_heads; ++head) {
+    if (Crc32c({part, bytes}) != header.row_crc(head, 0)) ++mismatches;
+    part += bytes;
+  }
+  return mismatches;
+}
+
 // Rows of the page whose checksum is wrong, one by one.
 uint64_t CountMismatches(const StoredPage& page) {
+  if (page.identity.tier == Tier::kT2) return CountT2Mismatches(page);
   if (CheckPageRows(page.pin.data(), page.geometry, page.rows).ok()) return 0;
   uint64_t mismatches = 0;
   std::vector<uint64_t> one(page.rows.size(), 0);
@@ -29,6 +47,13 @@ uint64_t CountMismatches(const StoredPage& page) {
     one[head] = 0;
   }
   return mismatches;
+}
+
+size_t BytesToRead(const StoredPage& page) {
+  if (page.identity.tier == Tier::kT2) {
+    return PageLayout::T2(page.geometry, page.identity.t2_bits).payload_bytes;
+  }
+  return NumRows(page.rows) * page.geometry.RowBytes();
 }
 
 // In pieces, so that a caller that has gone is noticed soon.
@@ -76,7 +101,7 @@ absl::Status Scrubber::ScrubSession(const SessionId& session,
           directory_.PinStored(session, report.page);
       if (!page.ok()) continue;
       ScrubPage(*page, result);
-      bytes = NumRows(page->rows) * page->geometry.RowBytes();
+      bytes = BytesToRead(*page);
     }
     const absl::Duration due = absl::Seconds(
         static_cast<double>(bytes) / static_cast<double>(bytes_per_second_));

@@ -19,7 +19,7 @@ namespace farkv {
 struct ScrubResult {
   uint64_t pages = 0;
   uint64_t rows = 0;
-  uint64_t mismatches = 0;  // rows, and headers
+  uint64_t mismatches = 0;  // rows, heads of T2 pages, and headers
 };
 
 class Scrubber {

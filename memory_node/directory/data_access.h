@@ -44,6 +44,8 @@ struct PageWanted {
   int32_t page_index = 0;
   Generation generation;
   std::span<const uint64_t> rows;  // [KV head] bitmaps
+  Tier tier = Tier::kT1;
+  int t2_bits = 0;
 };
 
 // A stored page and what its header must say.

@@ -44,8 +44,8 @@ absl::Status CheckPageSize(const KvGeometry& geometry, size_t slab_bytes) {
 }  // namespace
 
 Directory::Directory(const DirectoryOptions& options, PagePool& pool,
-                     const Clock& clock)
-    : options_(options), pool_(pool), clock_(clock) {}
+                     const Clock& clock, T2Tier t2)
+    : options_(options), pool_(pool), t2_(std::move(t2)), clock_(clock) {}
 
 Session* Directory::Find(const SessionId& id) const {
   const auto found = sessions_.find(id);
@@ -189,9 +189,7 @@ absl::StatusOr<uint64_t> Directory::Close(const SessionId& id, Epoch epoch) {
   Session* session = Find(id);
   if (session == nullptr) return uint64_t{0};
   const uint64_t freed = session->pages.size();
-  for (const auto& [name, entry] : session->pages) {
-    pool_.Release(entry.handle).IgnoreError();  // ours, so it is a used page
-  }
+  for (const auto& [name, entry] : session->pages) ReleaseMemory(entry);
   Forget(*session);
   return freed;
 }
@@ -209,7 +207,7 @@ void Directory::ExpireSessions() {
     // A mapped reader may believe in its lease for as long again.
     const absl::Time until = session.lease_end + session.lease;
     for (const auto& [name, entry] : session.pages) {
-      pool_.Quarantine(entry.handle, until).IgnoreError();
+      PoolOf(entry).Quarantine(entry.handle, until).IgnoreError();
     }
     ++expired_total_;
     expired_.push_back(session.id);
@@ -228,6 +226,9 @@ Directory::SweepResult Directory::Sweep() {
     if (!lease_ends_.empty()) result.next = lease_ends_.begin()->first;
   }
   result.next = std::min(result.next, pool_.Sweep());
+  if (t2_.pool != nullptr) {
+    result.next = std::min(result.next, t2_.pool->Sweep());
+  }
   return result;
 }
 

@@ -37,6 +37,7 @@
 #include "memory_node/directory/data_access.h"
 #include "memory_node/directory/session.h"
 #include "memory_node/directory/session_report.h"
+#include "memory_node/directory/t2_tier.h"
 #include "memory_node/pool/page_pool.h"
 
 namespace farkv {
@@ -52,13 +53,13 @@ struct DirectoryOptions {
 
 class Directory {
  public:
-  // `pool` and `clock` outlive the directory.
-  Directory(const DirectoryOptions& options, PagePool& pool,
-            const Clock& clock);
+  // `pool` (of T1), `clock` and the T2 pool outlive the directory.
+  Directory(const DirectoryOptions& options, PagePool& pool, const Clock& clock,
+            T2Tier t2 = {});
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
 
-  // Control plane (directory.cc, directory_plan.cc).
+  // Control plane (directory.cc, directory_plan.cc, directory_compress.cc).
 
   // Fills what the directory knows of the grant; the service adds addresses.
   // A running session of the same id, tenant and geometry is returned as
@@ -69,7 +70,8 @@ class Directory {
                                     std::span<const SessionId> sessions,
                                     absl::Duration lease);
   // Reservations are all or none and come first: when they fail, nothing of
-  // the plan was done. A page that is reserved already keeps its place.
+  // the plan was done. A page that is reserved already keeps its place. A tier
+  // change that fails leaves its page as it was (common/rpc/memory_types.h).
   absl::StatusOr<TierPlanResult> Apply(const TierPlanCall& call);
   // Pages freed; 0 for an unknown session: closed is closed.
   absl::StatusOr<uint64_t> Close(const SessionId& session, Epoch epoch);
@@ -95,7 +97,10 @@ class Directory {
   // the page stays as it was. FAILED_PRECONDITION when the session or the page
   // has gone meanwhile.
   absl::Status FinishStore(StoreTicket ticket, std::span<const uint64_t> rows);
-  // One result per item, in order; the error of `caller` in all of them.
+  // One result per item, in order; the error of `caller` in all of them. The
+  // T1 page that a T2 page was made from can be had under its own generation
+  // until its quarantine is over. FAILED_PRECONDITION naming both for another
+  // generation, tier or number of bits.
   std::vector<absl::StatusOr<PagePin>> BeginFetch(
       const DataCaller& caller, int32_t layer,
       std::span<const PageWanted> wanted);
@@ -147,6 +152,9 @@ class Directory {
   absl::StatusOr<Session*> FindForData(const DataCaller& caller) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool Expired(const Session& session) const;
+  absl::StatusOr<PagePin> PinWanted(const PageName& page,
+                                    const PageEntry& entry,
+                                    const PageWanted& wanted) const;
 
   SessionGrant Grant(Session& session, absl::Duration lease)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -156,13 +164,21 @@ class Directory {
   void ExpireSessions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // A page on its way from T1 to T2.
+  struct Compression {
+    size_t index = 0;  // of the tier change
+    PagePin from;
+    absl::StatusOr<PageHandle> to;  // made without the lock
+  };
   // Parts of Apply: BeginPlan, unlocked work on new pages, FinishPlan.
   struct PlanWork {
     uint64_t instance = 0;  // of the session
     std::string tenant;
     size_t stride = 0;
     KvGeometry geometry;
-    std::vector<PageName> missing;         // to reserve
+    std::vector<PageName> missing;     // to reserve
+    std::vector<PagePlacement> moved;  // as far as known
+    std::vector<Compression> compressions;
     const TierPlanResult* kept = nullptr;  // the reply of an earlier try
   };
   absl::Status WaitForPlan(const SessionId& session)
@@ -172,18 +188,43 @@ class Directory {
   absl::StatusOr<std::vector<PageHandle>> MakePages(const SessionId& session,
                                                     const PlanWork& work) const;
   absl::StatusOr<TierPlanResult> FinishPlan(
-      const TierPlanCall& call, const PlanWork& work,
+      const TierPlanCall& call, PlanWork& work,
       const absl::StatusOr<std::vector<PageHandle>>& pages)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  TierPlanResult ApplyLocked(Session& session, const TierPlanCall& call)
+  TierPlanResult ApplyLocked(Session& session, const TierPlanCall& call,
+                             std::vector<PagePlacement> moved)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The page to compress, or that is T2 as asked already.
+  absl::StatusOr<PageEntry*> FindToCompress(Session& session,
+                                            const TierChange& change) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BeginCompressions(Session& session, const TierPlanCall& call,
+                         PlanWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunCompressions(const TierPlanCall& call, PlanWork& work) const;
+  absl::StatusOr<PageHandle> Compress(const SessionId& session,
+                                      const TierChange& change,
+                                      const PlanWork& work,
+                                      std::byte* from) const;
+  void FinishCompressions(Session& session, const TierPlanCall& call,
+                          PlanWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Nobody has heard of the pages that the plan made.
+  void DropPages(const PlanWork& work,
+                 const absl::StatusOr<std::vector<PageHandle>>& pages) const;
   absl::Status Evict(Session& session, const PageEviction& eviction,
                      uint64_t& freed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Free(Session& session, const PageName& page)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  PagePool& PoolOf(const PageEntry& entry) const {
+    return entry.tier == Tier::kT2 ? *t2_.pool : pool_;
+  }
+  // Gives its memory back at once: the owner says that nobody reads it.
+  void ReleaseMemory(const PageEntry& entry) const;
+  // Adds the live rows of a stored page to the session's, or takes them off.
+  static void CountLiveRows(Session& session, const PageEntry& entry, bool add);
 
   const DirectoryOptions options_;
   PagePool& pool_;
+  const T2Tier t2_;
   const Clock& clock_;
 
   mutable absl::Mutex mutex_;
@@ -201,6 +242,7 @@ class Directory {
   std::vector<RevokedSession> unreported_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_instance_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t expired_total_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t compressed_total_ ABSL_GUARDED_BY(mutex_) = 0;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -27,25 +27,39 @@ absl::Status CheckGeneration(const PageName& page, Generation wanted,
       ErrorReason::kStaleGeneration);
 }
 
-absl::Status CheckRows(const PageName& page, const PageEntry& entry,
-                       std::span<const uint64_t> rows) {
-  if (!entry.stored) {
-    return WithReason(absl::NotFoundError(absl::StrCat(
-                          "layer ", page.layer, ", page ", page.page_index,
-                          " is reserved, not stored")),
-                      ErrorReason::kNotFound);
+absl::Status CheckStored(const PageName& page, const PageEntry& entry) {
+  if (entry.stored) return absl::OkStatus();
+  return WithReason(absl::NotFoundError(absl::StrCat(
+                        "layer ", page.layer, ", page ", page.page_index,
+                        " is reserved, not stored")),
+                    ErrorReason::kNotFound);
+}
+
+absl::Status CheckTier(const PageWanted& wanted, Tier tier, int t2_bits) {
+  if (wanted.tier == tier && wanted.t2_bits == t2_bits) {
+    return absl::OkStatus();
   }
-  if (rows.size() != entry.stored_rows.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        rows.size(), " bitmaps for ", entry.stored_rows.size(), " KV heads"));
+  return WithReason(
+      absl::FailedPreconditionError(absl::StrCat(
+          "page ", wanted.page_index, " is asked for as tier ",
+          static_cast<int>(wanted.tier), " of ", wanted.t2_bits,
+          " T2 bits, it is tier ", static_cast<int>(tier), " of ", t2_bits)),
+      ErrorReason::kStaleGeneration);
+}
+
+absl::Status CheckRows(const PageName& page, std::span<const uint64_t> stored,
+                       std::span<const uint64_t> rows) {
+  if (rows.size() != stored.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(rows.size(), " bitmaps for ", stored.size(), " KV heads"));
   }
   for (size_t head = 0; head < rows.size(); ++head) {
-    if ((rows[head] & ~entry.stored_rows[head]) == 0) continue;
+    if ((rows[head] & ~stored[head]) == 0) continue;
     return WithReason(
         absl::NotFoundError(absl::StrCat(
             "layer ", page.layer, ", page ", page.page_index, ", head ", head,
             ": rows 0x", absl::Hex(rows[head]), " are not among the stored 0x",
-            absl::Hex(entry.stored_rows[head]))),
+            absl::Hex(stored[head]))),
         ErrorReason::kNotFound);
   }
   return absl::OkStatus();
@@ -112,10 +126,15 @@ absl::StatusOr<StoreTicket> Directory::BeginStore(const DataCaller& caller,
   PageEntry& entry = found->second;
   FARKV_RETURN_IF_ERROR(
       CheckGeneration(page, generation, entry.handle.generation));
-  if (entry.storing) {
-    return absl::AbortedError(
+  if (entry.tier != Tier::kT1) {
+    return absl::FailedPreconditionError(
         absl::StrCat("layer ", page.layer, ", page ", page.page_index,
-                     ": another store of the page is running"));
+                     " is T2: rows are stored as T1"));
+  }
+  if (entry.storing || entry.compressing) {
+    return absl::AbortedError(absl::StrCat(
+        "layer ", page.layer, ", page ", page.page_index, ": another ",
+        entry.storing ? "store" : "tier change", " of the page is running"));
   }
   FARKV_ASSIGN_OR_RETURN(PagePin pin, pool_.Pin(entry.handle));
   entry.storing = true;
@@ -175,17 +194,27 @@ std::vector<absl::StatusOr<PagePin>> Directory::BeginFetch(
       pins.emplace_back(NoSuchPage(page));
       continue;
     }
-    const PageEntry& entry = found->second;
-    absl::Status status =
-        CheckGeneration(page, item.generation, entry.handle.generation);
-    status.Update(CheckRows(page, entry, item.rows));
-    if (status.ok()) {
-      pins.push_back(pool_.Pin(entry.handle));
-    } else {
-      pins.emplace_back(std::move(status));
-    }
+    pins.push_back(PinWanted(page, found->second, item));
   }
   return pins;
+}
+
+absl::StatusOr<PagePin> Directory::PinWanted(const PageName& page,
+                                             const PageEntry& entry,
+                                             const PageWanted& wanted) const {
+  const PreviousPage* previous = entry.previous.get();
+  if (previous != nullptr && wanted.generation == previous->handle.generation &&
+      clock_.Now() < previous->until) {
+    FARKV_RETURN_IF_ERROR(CheckTier(wanted, Tier::kT1, 0));
+    FARKV_RETURN_IF_ERROR(CheckRows(page, previous->stored_rows, wanted.rows));
+    return pool_.PinQuarantined(previous->handle);
+  }
+  FARKV_RETURN_IF_ERROR(
+      CheckGeneration(page, wanted.generation, entry.handle.generation));
+  FARKV_RETURN_IF_ERROR(CheckStored(page, entry));
+  FARKV_RETURN_IF_ERROR(CheckTier(wanted, entry.tier, entry.t2_bits));
+  FARKV_RETURN_IF_ERROR(CheckRows(page, entry.stored_rows, wanted.rows));
+  return PoolOf(entry).Pin(entry.handle);
 }
 
 }  // namespace farkv

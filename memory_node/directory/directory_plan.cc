@@ -1,4 +1,5 @@
-// ApplyTierPlan: reservations, evictions, frees.
+// ApplyTierPlan: reservations, evictions, frees; directory_compress.cc has the
+// tier changes.
 #include <bit>
 
 #include "absl/container/flat_hash_set.h"
@@ -9,6 +10,7 @@
 #include "common/page/page_format.h"
 #include "common/rpc/error_reason.h"
 #include "memory_node/directory/directory.h"
+#include "memory_node/directory/plan_parts.h"
 
 namespace farkv {
 namespace {
@@ -16,22 +18,13 @@ namespace {
 // New slabs take tens of milliseconds each.
 constexpr absl::Duration kPlanWait = absl::Seconds(5);
 
-absl::Status Invalid(const std::string& message) {
-  return WithReason(absl::InvalidArgumentError(message),
-                    ErrorReason::kInvalidField);
-}
-
-std::string PageText(const PageName& page) {
-  return absl::StrCat("layer ", page.layer, ", page ", page.page_index);
-}
-
 absl::Status CheckName(const PageName& page, const KvGeometry& geometry) {
   if (page.layer < 0 || page.layer >= geometry.num_layers ||
       page.page_index < 0 ||
       page.page_index >= static_cast<int32_t>(kMaxSequencePages)) {
-    return Invalid(absl::StrCat(PageText(page), " is outside ",
-                                geometry.num_layers, " layers and ",
-                                kMaxSequencePages, " pages"));
+    return InvalidPlan(absl::StrCat(PageText(page), " is outside ",
+                                    geometry.num_layers, " layers and ",
+                                    kMaxSequencePages, " pages"));
   }
   return absl::OkStatus();
 }
@@ -48,23 +41,6 @@ absl::Status CheckReservation(const TierPlanCall& call,
                       ErrorReason::kDuplicate);
   }
   return absl::OkStatus();
-}
-
-uint64_t LiveRows(const PageHeader& header, const KvGeometry& geometry) {
-  uint64_t rows = 0;
-  for (int head = 0; head < geometry.num_kv_heads; ++head) {
-    rows += static_cast<uint64_t>(std::popcount(header.live(head)));
-  }
-  return rows;
-}
-
-PagePlacement PlacementOf(const PageName& page, const PageHandle& handle) {
-  PagePlacement placement;
-  placement.page = page;
-  placement.generation = handle.generation;
-  placement.slab_id = handle.slab_id;
-  placement.slab_offset = handle.offset;
-  return placement;
 }
 
 }  // namespace
@@ -106,6 +82,7 @@ absl::StatusOr<Directory::PlanWork> Directory::BeginPlan(
   work.stride = session->stride;
   work.geometry = session->geometry;
   session->plan_running = true;
+  BeginCompressions(*session, call, work);
   return work;
 }
 
@@ -134,22 +111,21 @@ absl::StatusOr<std::vector<PageHandle>> Directory::MakePages(
 }
 
 absl::StatusOr<TierPlanResult> Directory::FinishPlan(
-    const TierPlanCall& call, const PlanWork& work,
+    const TierPlanCall& call, PlanWork& work,
     const absl::StatusOr<std::vector<PageHandle>>& pages) {
   ExpireSessions();
   Session* session = Find(call.session);
   if (session == nullptr || session->instance != work.instance) {
-    if (!pages.ok()) return Unknown(call.session);
-    // Nobody has heard of these pages yet.
-    for (const PageHandle& page : *pages) pool_.Release(page).IgnoreError();
+    DropPages(work, pages);
     return Unknown(call.session);
   }
   session->plan_running = false;
+  FinishCompressions(*session, call, work);
   FARKV_RETURN_IF_ERROR(pages.status());
   for (size_t i = 0; i < work.missing.size(); ++i) {
     session->pages[work.missing[i]].handle = (*pages)[i];
   }
-  TierPlanResult result = ApplyLocked(*session, call);
+  TierPlanResult result = ApplyLocked(*session, call, std::move(work.moved));
   session->replies.Add(call.sequence_number, result);
   return result;
 }
@@ -164,21 +140,18 @@ absl::StatusOr<TierPlanResult> Directory::Apply(const TierPlanCall& call) {
   }
   const absl::StatusOr<std::vector<PageHandle>> pages =
       MakePages(call.session, work);
+  if (pages.ok()) RunCompressions(call, work);
   absl::MutexLock lock(&mutex_);
   return FinishPlan(call, work, pages);
 }
 
 TierPlanResult Directory::ApplyLocked(Session& session,
-                                      const TierPlanCall& call) {
+                                      const TierPlanCall& call,
+                                      std::vector<PagePlacement> moved) {
   TierPlanResult result;
+  result.moved = std::move(moved);
   for (const PageName& page : call.reserve) {
-    result.reserved.push_back(PlacementOf(page, session.pages.at(page).handle));
-  }
-  for (const TierChange& change : call.tier_changes) {
-    PagePlacement& placement = result.moved.emplace_back();
-    placement.page = change.page;
-    placement.status = absl::UnimplementedError(
-        "this node has no compression: pages stay in T1");
+    result.reserved.push_back(PlacementOf(page, session.pages.at(page)));
   }
   for (const PageEviction& eviction : call.evictions) {
     result.evictions.push_back(Evict(session, eviction, result.freed_pages));
@@ -194,33 +167,31 @@ absl::Status Directory::Evict(Session& session, const PageEviction& eviction,
                               uint64_t& freed) {
   const auto heads = static_cast<size_t>(session.geometry.num_kv_heads);
   if (eviction.live.size() != heads) {
-    return Invalid(absl::StrCat(PageText(eviction.page), ": ",
-                                eviction.live.size(), " bitmaps for ", heads,
-                                " KV heads"));
+    return InvalidPlan(absl::StrCat(PageText(eviction.page), ": ",
+                                    eviction.live.size(), " bitmaps for ",
+                                    heads, " KV heads"));
   }
   const auto found = session.pages.find(eviction.page);
   if (found == session.pages.end() || !found->second.stored) {
-    return WithReason(absl::NotFoundError(absl::StrCat(PageText(eviction.page),
-                                                       " is not stored")),
-                      ErrorReason::kNotFound);
+    return NotStored(eviction.page);
   }
   PageHeader header(found->second.handle.data, session.geometry);
   uint64_t left = 0;
   for (size_t head = 0; head < heads; ++head) {
     const uint64_t live = header.live(static_cast<int>(head));
     if ((eviction.live[head] & ~live) != 0) {
-      return Invalid(absl::StrCat(PageText(eviction.page), ", head ", head,
-                                  ": live rows 0x",
-                                  absl::Hex(eviction.live[head]),
-                                  " are not among 0x", absl::Hex(live)));
+      return InvalidPlan(absl::StrCat(PageText(eviction.page), ", head ", head,
+                                      ": live rows 0x",
+                                      absl::Hex(eviction.live[head]),
+                                      " are not among 0x", absl::Hex(live)));
     }
     left |= eviction.live[head];
   }
-  session.live_rows -= LiveRows(header, session.geometry);
+  CountLiveRows(session, found->second, false);
   for (size_t head = 0; head < heads; ++head) {
     header.set_live(static_cast<int>(head), eviction.live[head]);
   }
-  session.live_rows += LiveRows(header, session.geometry);
+  CountLiveRows(session, found->second, true);
   if (left == 0 && Free(session, eviction.page)) ++freed;
   return absl::OkStatus();
 }
@@ -228,15 +199,48 @@ absl::Status Directory::Evict(Session& session, const PageEviction& eviction,
 bool Directory::Free(Session& session, const PageName& page) {
   const auto found = session.pages.find(page);
   if (found == session.pages.end()) return false;
-  if (found->second.stored) {
+  const PageEntry& entry = found->second;
+  if (entry.stored) {
     --session.stored_pages;
-    session.live_rows -=
-        LiveRows(PageHeader(found->second.handle.data, session.geometry),
-                 session.geometry);
+    CountLiveRows(session, entry, false);
   }
-  pool_.Release(found->second.handle).IgnoreError();  // ours, so it is used
+  if (entry.tier == Tier::kT2) {
+    --session.t2_pages;
+    session.t2_bytes -= PageLayout::T2(session.geometry, entry.t2_bits).stride;
+  }
+  ReleaseMemory(entry);
   session.pages.erase(found);
   return true;
+}
+
+void Directory::ReleaseMemory(const PageEntry& entry) const {
+  PoolOf(entry).Release(entry.handle).IgnoreError();  // ours, so it is used
+  if (entry.previous == nullptr) return;
+  pool_.EndQuarantine(entry.previous->handle, entry.previous->until);
+}
+
+void Directory::CountLiveRows(Session& session, const PageEntry& entry,
+                              bool add) {
+  const PageHeader header(entry.handle.data, session.geometry);
+  uint64_t rows = 0;
+  for (int head = 0; head < session.geometry.num_kv_heads; ++head) {
+    rows += static_cast<uint64_t>(std::popcount(header.live(head)));
+  }
+  const bool t2 = entry.tier == Tier::kT2;
+  session.live_rows = add ? session.live_rows + rows : session.live_rows - rows;
+  if (!t2) return;
+  session.t2_live_rows =
+      add ? session.t2_live_rows + rows : session.t2_live_rows - rows;
+}
+
+void Directory::DropPages(
+    const PlanWork& work,
+    const absl::StatusOr<std::vector<PageHandle>>& pages) const {
+  for (const Compression& compression : work.compressions) {
+    if (compression.to.ok()) t2_.pool->Release(*compression.to).IgnoreError();
+  }
+  if (!pages.ok()) return;
+  for (const PageHandle& page : *pages) pool_.Release(page).IgnoreError();
 }
 
 }  // namespace farkv

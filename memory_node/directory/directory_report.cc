@@ -21,7 +21,8 @@ SessionReport ReportOf(const Session& session, absl::Time now) {
   report.age = now - session.opened;
   report.pages = session.pages.size();
   report.stored_pages = session.stored_pages;
-  report.bytes = session.pages.size() * session.stride;
+  report.bytes = (session.pages.size() - session.t2_pages) * session.stride +
+                 session.t2_bytes;
   return report;
 }
 
@@ -30,6 +31,8 @@ PageReport ReportOf(const PageName& name, const PageEntry& entry,
   PageReport report;
   report.page = name;
   report.stored = entry.stored;
+  report.tier = entry.tier;
+  report.t2_bits = entry.t2_bits;
   report.generation = entry.handle.generation;
   report.live.resize(static_cast<size_t>(geometry.num_kv_heads));
   if (!entry.stored) return report;
@@ -54,9 +57,12 @@ DirectoryStats Directory::stats() const {
   for (const auto& [id, session] : sessions_) {
     stats.stored_pages += session->stored_pages;
     stats.live_rows += session->live_rows;
+    stats.t2_pages += session->t2_pages;
+    stats.t2_live_rows += session->t2_live_rows;
     stats.reserved_pages += session->pages.size() - session->stored_pages;
   }
   stats.expired_sessions = expired_total_;
+  stats.compressed_pages = compressed_total_;
   stats.draining = draining_;
   return stats;
 }
@@ -138,11 +144,13 @@ absl::StatusOr<StoredPage> Directory::PinStored(const SessionId& id,
   }
   const PageEntry& entry = found->second;
   StoredPage stored;
-  FARKV_ASSIGN_OR_RETURN(stored.pin, pool_.Pin(entry.handle));
+  FARKV_ASSIGN_OR_RETURN(stored.pin, PoolOf(entry).Pin(entry.handle));
   stored.identity = {.session = id,
                      .layer = page.layer,
                      .page_index = page.page_index,
-                     .generation = entry.handle.generation};
+                     .generation = entry.handle.generation,
+                     .tier = entry.tier,
+                     .t2_bits = entry.t2_bits};
   stored.geometry = session->geometry;
   stored.rows = entry.stored_rows;
   return stored;

@@ -3,6 +3,7 @@
 #define FARKV_MEMORY_NODE_DIRECTORY_SESSION_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,14 +17,28 @@
 
 namespace farkv {
 
+// The T1 page that a T2 page was made from: in quarantine, and readable under
+// its own generation, for one lease.
+struct PreviousPage {
+  PageHandle handle;
+  absl::Time until;
+  std::vector<uint64_t> stored_rows;
+};
+
 // A page from its reservation to its release.
 struct PageEntry {
   PageHandle handle;
+  Tier tier = Tier::kT1;
+  int t2_bits = 0;
+  std::unique_ptr<PreviousPage> previous;  // of T2 pages
   bool stored = false;
   // A store copies into the page now; another one has to wait.
   bool storing = false;
-  // Rows that were ever stored, [KV head] bitmaps; eviction does not clear
-  // them, so a late fetch of a row that was evicted meanwhile still works.
+  // A plan compresses the page now; it must not be written.
+  bool compressing = false;
+  // Rows that can be read. T1: those that were ever stored, [KV head] bitmaps;
+  // eviction does not clear them, so a late fetch of a row that was evicted
+  // meanwhile still works. T2: those that lived when it was made.
   std::vector<uint64_t> stored_rows;
 };
 
@@ -43,6 +58,10 @@ struct Session {
   absl::flat_hash_map<PageName, PageEntry> pages;
   uint64_t stored_pages = 0;
   uint64_t live_rows = 0;  // of all heads of the stored pages
+  // The part of the three above and of the bytes that is T2.
+  uint64_t t2_pages = 0;
+  uint64_t t2_bytes = 0;
+  uint64_t t2_live_rows = 0;
 };
 
 }  // namespace farkv

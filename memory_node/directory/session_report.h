@@ -18,7 +18,10 @@ struct DirectoryStats {
   uint64_t reserved_pages = 0;  // not stored yet
   uint64_t stored_pages = 0;
   uint64_t live_rows = 0;
+  uint64_t t2_pages = 0;          // of the stored ones
+  uint64_t t2_live_rows = 0;      // of the live ones
   uint64_t expired_sessions = 0;  // since the start
+  uint64_t compressed_pages = 0;  // since the start
   bool draining = false;
 };
 
@@ -43,6 +46,8 @@ struct RevokedSession {
 struct PageReport {
   PageName page;
   bool stored = false;
+  Tier tier = Tier::kT1;
+  int t2_bits = 0;
   Generation generation;
   std::vector<uint64_t> live;  // [KV head]; zero until stored
 };

@@ -1,7 +1,7 @@
-// Random opens, reservations, stores, renewals, closes and passing time on a
-// Directory against a trivial model of it. Late stores (a ticket kept while
-// the session ends or the page is freed) and retries are part of it. Prints
-// the seed; random_run.h says how to replay it.
+// Random opens, reservations, stores, compressions, renewals, closes and
+// passing time on a Directory against a trivial model of it. Late stores (a
+// ticket kept while the session ends or the page is freed) and retries are part
+// of it. Prints the seed; random_run.h says how to replay it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,6 +24,7 @@ constexpr Epoch kEpoch{5};
 constexpr int kSessions = 4;
 constexpr int32_t kPageIndexes = 5;
 constexpr size_t kPoolPages = 24;
+constexpr size_t kT2Pages = 6;
 const std::vector<uint64_t> kRows = {~0ull};
 
 SessionId IdOf(int number) {
@@ -37,6 +38,10 @@ struct ModelPage {
   uint32_t slab_id = 0;
   uint64_t slab_offset = 0;
   bool stored = false;
+  int t2_bits = 0;  // 0: T1
+  // Of a T2 page: the T1 page that it was made from, in quarantine.
+  Generation previous{};
+  absl::Time until = absl::InfinitePast();
 };
 
 struct ModelSession {
@@ -62,7 +67,13 @@ class DirectoryModel {
   explicit DirectoryModel(uint64_t seed)
       : random_(seed),
         pool_(PoolOptions(), AllocateHeapSlab, clock_),
-        directory_(Options(), pool_, clock_) {}
+        t2_pool_(T2Options(), AllocateHeapSlab, clock_, &pool_),
+        directory_(Options(), pool_, clock_,
+                   {&t2_pool_, [this](const KvGeometry& geometry, int,
+                                      std::span<const uint64_t>,
+                                      std::byte* from, std::byte* to) {
+                      return Compress(geometry, from, to);
+                    }}) {}
 
   void Step() {
     switch (random_.Below(10)) {
@@ -92,10 +103,11 @@ class DirectoryModel {
 
   void Check() {
     Expire();
-    size_t reserved = 0, stored = 0;
+    size_t reserved = 0, stored = 0, t2 = 0;
     for (const auto& [number, session] : sessions_) {
       for (const auto& [name, page] : session.pages) {
         ++(page.stored ? stored : reserved);
+        t2 += page.t2_bits != 0;
       }
     }
     directory_.Sweep();
@@ -103,14 +115,20 @@ class DirectoryModel {
     ASSERT_EQ(stats.sessions, sessions_.size());
     ASSERT_EQ(stats.stored_pages, stored);
     ASSERT_EQ(stats.reserved_pages, reserved);
-    size_t quarantined = 0;
-    for (const auto& [until, count] : quarantine_) quarantined += count;
+    ASSERT_EQ(stats.t2_pages, t2);
+    ASSERT_EQ(stats.live_rows, stored * kPageTokens);
+    ASSERT_EQ(stats.t2_live_rows, t2 * kPageTokens);
     const PagePoolStats pool = pool_.stats();
-    ASSERT_EQ(pool.quarantined_pages, quarantined);
+    ASSERT_EQ(pool.quarantined_pages, Quarantined(quarantine_));
     // A page that was given back under a late store counts until it is done.
-    ASSERT_GE(pool.used_pages, reserved + stored);
-    ASSERT_LE(pool.used_pages, reserved + stored + late_.size());
+    const size_t t1 = reserved + stored - t2;
+    ASSERT_GE(pool.used_pages, t1);
+    ASSERT_LE(pool.used_pages, t1 + late_.size());
     ASSERT_EQ(pool.pins, late_.size());
+    const PagePoolStats t2_pool = t2_pool_.stats();
+    ASSERT_EQ(t2_pool.used_pages, t2);
+    ASSERT_EQ(t2_pool.quarantined_pages, Quarantined(t2_quarantine_));
+    ASSERT_EQ(t2_pool.pins, 0u);
   }
 
   void Finish() {
@@ -122,9 +140,34 @@ class DirectoryModel {
     ASSERT_EQ(directory_.Sweep().next, absl::InfiniteFuture());
     const PagePoolStats pool = pool_.stats();
     ASSERT_EQ(pool.used_pages + pool.quarantined_pages + pool.pins, 0u);
+    const PagePoolStats t2 = t2_pool_.stats();
+    ASSERT_EQ(t2.used_pages + t2.quarantined_pages + t2.pins, 0u);
   }
 
  private:
+  using Quarantine = std::multimap<absl::Time, size_t>;  // end -> pages
+
+  static size_t Quarantined(const Quarantine& quarantine) {
+    size_t pages = 0;
+    for (const auto& [until, count] : quarantine) pages += count;
+    return pages;
+  }
+  static PagePoolOptions T2Options() {
+    PagePoolOptions options;
+    // Both kinds of T2 pages of this geometry have the same stride.
+    options.slab_bytes = kT2Pages / 2 * PageLayout::T2(kGeometry, 8).stride;
+    options.capacity_bytes = 2 * options.slab_bytes;
+    options.high_watermark = 10000;
+    return options;
+  }
+  // Some pages cannot be compressed.
+  absl::Status Compress(const KvGeometry& geometry, std::byte* from,
+                        std::byte* to) {
+    if (refuse_to_compress_) return absl::OutOfRangeError("as the test wants");
+    PageHeader(to, geometry).set_live(0, PageHeader(from, geometry).live(0));
+    PageHeader(to, geometry).Seal();
+    return absl::OkStatus();
+  }
   static PagePoolOptions PoolOptions() {
     PagePoolOptions options;
     options.slab_bytes = kPoolPages / 2 * PageLayout::T1(kGeometry).stride;
@@ -160,12 +203,14 @@ class DirectoryModel {
         continue;
       }
       const absl::Time until = it->second.lease_end + it->second.lease;
-      if (!it->second.pages.empty() && until > now) {
-        quarantine_.emplace(until, it->second.pages.size());
+      for (const auto& [name, page] : it->second.pages) {
+        (page.t2_bits == 0 ? quarantine_ : t2_quarantine_).emplace(until, 1);
       }
       it = sessions_.erase(it);
     }
-    quarantine_.erase(quarantine_.begin(), quarantine_.upper_bound(now));
+    for (Quarantine* quarantine : {&quarantine_, &t2_quarantine_}) {
+      quarantine->erase(quarantine->begin(), quarantine->upper_bound(now));
+    }
   }
 
   void Open() {
@@ -212,6 +257,8 @@ class DirectoryModel {
     ASSERT_TRUE(freed.ok());
     const ModelSession* session = Find(number);
     ASSERT_EQ(*freed, session == nullptr ? 0 : session->pages.size());
+    if (session == nullptr) return;
+    for (const auto& [name, page] : session->pages) EndQuarantine(page);
     sessions_.erase(number);
   }
 
@@ -236,6 +283,11 @@ class DirectoryModel {
     for (uint64_t n = random_.Below(3); n > 0; --n) {
       call.free.push_back(AnyPage());
     }
+    for (uint64_t n = random_.Below(3); n > 0; --n) {
+      call.tier_changes.push_back(
+          {AnyPage(), Tier::kT2, random_.OneIn(4) ? 4 : 8, {}});
+    }
+    refuse_to_compress_ = random_.OneIn(5);
     Expire();
     ModelSession* session = Find(number);
     call.sequence_number =
@@ -250,8 +302,10 @@ class DirectoryModel {
 
   void ApplyToModel(ModelSession& session, const TierPlanCall& call,
                     const absl::StatusOr<TierPlanResult>& result) {
-    size_t taken = pool_.stats().quarantined_pages, missing = 0;
-    for (const auto& [number, other] : sessions_) taken += other.pages.size();
+    size_t taken = Quarantined(quarantine_), missing = 0;
+    for (const auto& [number, other] : sessions_) {
+      for (const auto& [name, page] : other.pages) taken += page.t2_bits == 0;
+    }
     for (const PageName& page : call.reserve) {
       if (!session.pages.contains(page)) ++missing;
     }
@@ -261,20 +315,102 @@ class DirectoryModel {
       return;
     }
     ASSERT_LE(taken + missing, kPoolPages);
+    ApplyTierChanges(session, call, *result);
     ASSERT_EQ(result->reserved.size(), call.reserve.size());
     for (const PagePlacement& placement : result->reserved) {
-      const ModelPage page{placement.generation, placement.slab_id,
-                           placement.slab_offset, false};
+      ModelPage page;
+      page.generation = placement.generation;
+      page.slab_id = placement.slab_id;
+      page.slab_offset = placement.slab_offset;
       const auto [held, added] = session.pages.emplace(placement.page, page);
       ASSERT_EQ(held->second.slab_offset, placement.slab_offset);
       ASSERT_EQ(held->second.generation, placement.generation);
       if (added) CheckUnique(page);
     }
     size_t freed = 0;
-    for (const PageName& page : call.free) freed += session.pages.erase(page);
+    for (const PageName& name : call.free) {
+      const auto page = session.pages.find(name);
+      if (page == session.pages.end()) continue;
+      EndQuarantine(page->second);
+      session.pages.erase(page);
+      ++freed;
+    }
     ASSERT_EQ(result->freed_pages, freed);
     session.last_number = call.sequence_number;
     session.replies[call.sequence_number] = result->reserved.size();
+  }
+
+  // The owner gave the page back: nobody reads what it was made from.
+  void EndQuarantine(const ModelPage& page) {
+    if (page.until > clock_.Now())
+      quarantine_.erase(quarantine_.find(page.until));
+  }
+
+  bool StoreRuns(const ModelSession& session, const PageName& name,
+                 const ModelPage& page) const {
+    return std::any_of(late_.begin(), late_.end(), [&](const LateStore& late) {
+      return late.life == session.life && late.page == name &&
+             late.place.slab_offset == page.slab_offset &&
+             late.place.slab_id == page.slab_id;
+    });
+  }
+
+  void ApplyTierChanges(ModelSession& session, const TierPlanCall& call,
+                        const TierPlanResult& result) {
+    ASSERT_EQ(result.moved.size(), call.tier_changes.size());
+    const std::map<PageName, ModelPage> before = session.pages;
+    std::set<PageName> changing;
+    for (size_t i = 0; i < result.moved.size(); ++i) {
+      const TierChange& change = call.tier_changes[i];
+      const PagePlacement& moved = result.moved[i];
+      ASSERT_EQ(moved.page, change.page);
+      const auto found = before.find(change.page);
+      absl::StatusCode expected = absl::StatusCode::kOk;
+      if (found == before.end() || !found->second.stored) {
+        expected = absl::StatusCode::kNotFound;
+      } else if (found->second.t2_bits != 0) {
+        if (found->second.t2_bits == change.t2_bits) {
+          ASSERT_EQ(moved.generation, found->second.generation);
+          continue;
+        }
+        expected = absl::StatusCode::kFailedPrecondition;
+      } else if (changing.contains(change.page)) {
+        expected = absl::StatusCode::kInvalidArgument;
+      } else if (StoreRuns(session, change.page, found->second)) {
+        expected = absl::StatusCode::kAborted;
+      } else {
+        changing.insert(change.page);
+        if (T2Taken() == kT2Pages) {
+          expected = absl::StatusCode::kResourceExhausted;
+        } else if (refuse_to_compress_) {
+          expected = absl::StatusCode::kOutOfRange;
+        }
+      }
+      ASSERT_EQ(moved.status.code(), expected) << moved.status;
+      if (moved.status.ok()) Move(session, change, moved);
+    }
+  }
+
+  size_t T2Taken() const {
+    size_t taken = Quarantined(t2_quarantine_);
+    for (const auto& [number, session] : sessions_) {
+      for (const auto& [name, page] : session.pages) taken += page.t2_bits != 0;
+    }
+    return taken;
+  }
+
+  void Move(ModelSession& session, const TierChange& change,
+            const PagePlacement& moved) {
+    ModelPage& page = session.pages.at(change.page);
+    ASSERT_GT(moved.generation, page.generation);
+    page.previous = page.generation;
+    page.until = clock_.Now() + session.lease;
+    quarantine_.emplace(page.until, 1);
+    page.generation = moved.generation;
+    page.slab_id = moved.slab_id;
+    page.slab_offset = moved.slab_offset;
+    page.t2_bits = change.t2_bits;
+    CheckUnique(page);
   }
 
   // No two pages, of whatever session or late store, share memory.
@@ -330,15 +466,10 @@ class DirectoryModel {
     }
     const Generation generation =
         page == nullptr ? Generation{1} : page->generation;
-    const bool running =
-        std::any_of(late_.begin(), late_.end(), [&](const LateStore& late) {
-          return page != nullptr && late.life == session->life &&
-                 late.page == name &&
-                 late.place.slab_offset == page->slab_offset &&
-                 late.place.slab_id == page->slab_id;
-        });
+    const bool expected = page != nullptr && page->t2_bits == 0 &&
+                          !StoreRuns(*session, name, *page);
     auto ticket = directory_.BeginStore(Caller(number), name, generation);
-    ASSERT_EQ(ticket.ok(), page != nullptr && !running) << ticket.status();
+    ASSERT_EQ(ticket.ok(), expected) << ticket.status();
     if (!ticket.ok()) return;
     ASSERT_EQ(ticket->was_stored, page->stored);
     ASSERT_EQ(LoadPageGeneration(ticket->pin.data()), generation);
@@ -366,6 +497,9 @@ class DirectoryModel {
       }
     }
     const bool copied = !random_.OneIn(4);
+    if (copied) {
+      PageHeader(late.ticket.pin.data(), kGeometry).set_live(0, kRows[0]);
+    }
     directory_.Sweep();
     const absl::Status status = directory_.FinishStore(
         std::move(late.ticket), copied ? kRows : std::vector<uint64_t>());
@@ -379,28 +513,42 @@ class DirectoryModel {
     Expire();
     ModelSession* session = Find(number);
     bool readable = false;
-    Generation generation{1};
+    PageWanted wanted{name.page_index, Generation{1}, kRows};
     if (session != nullptr && session->pages.contains(name)) {
-      readable = session->pages.at(name).stored;
-      generation = session->pages.at(name).generation;
+      const ModelPage& page = session->pages.at(name);
+      readable = page.stored;
+      wanted.generation = page.generation;
+      wanted.tier = page.t2_bits == 0 ? Tier::kT1 : Tier::kT2;
+      wanted.t2_bits = page.t2_bits;
+      if (page.t2_bits != 0 && random_.OneIn(2)) {
+        readable = page.until > clock_.Now();
+        wanted.generation = page.previous;
+        wanted.tier = Tier::kT1;
+        wanted.t2_bits = 0;
+      }
       if (random_.OneIn(4)) {
-        ++generation.value;
+        // Generations are above 0, and no page is T2 of 2 bits.
+        if (random_.OneIn(2)) wanted.generation.value = 0;
+        if (wanted.generation.value != 0) wanted.t2_bits = 2;
         readable = false;
       }
     }
-    const PageWanted wanted{name.page_index, generation, kRows};
     const auto pins =
         directory_.BeginFetch(Caller(number), name.layer, {&wanted, 1});
     ASSERT_EQ(pins[0].ok(), readable) << pins[0].status();
+    if (!readable) return;
+    ASSERT_EQ(LoadPageGeneration(pins[0]->data()), wanted.generation);
   }
 
   RandomRun random_;
   ManualClock clock_;
   PagePool pool_;
+  PagePool t2_pool_;
+  bool refuse_to_compress_ = false;
   Directory directory_;
   uint64_t next_life_ = 1;
   std::map<int, ModelSession> sessions_;
-  std::multimap<absl::Time, size_t> quarantine_;  // end -> pages
+  Quarantine quarantine_, t2_quarantine_;
   std::vector<LateStore> late_;
 };
 

@@ -6,6 +6,7 @@
 #include "common/base/bf16.h"
 #include "common/base/random.h"
 #include "common/page/bodies.h"
+#include "common/page/t2_codec.h"
 #include "common/telemetry/metrics.h"
 #include "kernels/attention.h"
 #include "memory_node/data/attend_handler.h"
@@ -255,6 +256,139 @@ TEST_F(AttendTest, APageWithoutLiveRowsNeedNotBeThereAndCompletesItsSubtree) {
   ASSERT_EQ((*replies)[0].code, absl::StatusCode::kOk);
   ASSERT_EQ((*replies)[0].subtrees.size(), 1u);
   EXPECT_EQ((*replies)[0].subtrees[0].level, 1u);
+}
+
+// The subtrees that attention gives over `blocks` of 64 rows each, pages
+// 0, 1...
+std::vector<AttendSubtree> SubtreesOver(
+    ThreadPool& threads, const AttendRequest& request,
+    const std::vector<std::vector<std::byte>>& blocks) {
+  const KvGeometry& g = kSmallGeometry;
+  const std::vector<uint64_t> live = {~0ull, ~0ull};
+  std::vector<Run> runs(blocks.size());
+  std::vector<PageRuns> pages(blocks.size());
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    runs[i] = {blocks[i].data() + g.KeyOffset(kPageTokens, 0, 0),
+               blocks[i].data() + g.ValueOffset(kPageTokens, 0, 0),
+               g.HeadStride(kPageTokens), 0, kPageTokens};
+    pages[i] = {static_cast<int32_t>(i), live.data(), {&runs[i], 1}};
+  }
+  std::vector<float> queries;
+  for (size_t i = 0; i < size_t{kQueryHeads} * kDim; ++i) {
+    queries.push_back(Bf16ToFloat(
+        LoadLe<uint16_t>(request.sequences[0].queries.data() + 2 * i)));
+  }
+  AttentionSequence row;
+  row.num_rows = 1;
+  row.first_position = request.sequences[0].position;
+  row.pages = pages;
+  AttentionArgs args;
+  args.geometry = g;
+  args.num_query_heads = kQueryHeads;
+  args.scale = kScale;
+  args.queries = queries.data();
+  args.sequences = {&row, 1};
+  std::vector<AttendSubtree> subtrees;
+  SubtreeSink sink;
+  sink.subtree = [&](int, SubtreeId id, PartialView view) {
+    subtrees.push_back({static_cast<uint32_t>(id.level),
+                        static_cast<uint32_t>(id.index),
+                        {view.m, view.m + kQueryHeads},
+                        {view.l, view.l + kQueryHeads},
+                        {view.out, view.out + kQueryHeads * kDim}});
+  };
+  AttentionSubtrees(threads, args, sink);
+  return subtrees;
+}
+
+TEST_F(AttendTest, ACompressedPageIsAttendedAsItsCodesDecodeBitForBit) {
+  const Generation t1 = ReserveAndStore(1, {kLayer, 0}).generation;
+  ReserveAndStore(2, {kLayer, 1});
+  ReserveAndStore(3, {kLayer, 2});
+  const PagePlacement eight = Compress(4, ToT2({kLayer, 1}));
+  const PagePlacement four = Compress(5, ToT2({kLayer, 2}, 4));
+  const AttendRequest request =
+      Request({{0, t1, {}},
+               {1, eight.generation, {}, Tier::kT2, 8},
+               {2, four.generation, {}, Tier::kT2, 4}});
+
+  const auto replies = Attend(request);
+
+  std::vector<std::vector<std::byte>> blocks(
+      3, std::vector<std::byte>(kSmallGeometry.BlockBytes(kPageTokens)));
+  for (size_t i = 0; i < 3; ++i) {
+    const StoredPage page =
+        directory_.PinStored(TestSession(1), {kLayer, static_cast<int32_t>(i)})
+            .value();
+    const int bits = page.identity.t2_bits;
+    if (bits == 0) {
+      std::memcpy(blocks[i].data(),
+                  page.pin.data() + PageLayout::T1(kSmallGeometry).header_bytes,
+                  blocks[i].size());
+      continue;
+    }
+    const size_t bytes = T2HeadLayout::Of(kSmallGeometry, bits).head_bytes;
+    for (size_t head = 0; head < 2; ++head) {
+      ASSERT_TRUE(
+          DecodeT2Head(
+              kSmallGeometry, bits,
+              {page.pin.data() +
+                   PageLayout::T2(kSmallGeometry, bits).header_bytes +
+                   head * bytes,
+               bytes},
+              ~0ull, blocks[i].data() + kSmallGeometry.KeyOffset(64, head, 0),
+              blocks[i].data() + kSmallGeometry.ValueOffset(64, head, 0))
+              .ok());
+    }
+  }
+  const auto expected = SubtreesOver(threads_, request, blocks);
+  ASSERT_TRUE(replies.ok()) << replies.status();
+  const AttendSequenceReply& reply = replies->front();
+  ASSERT_EQ(reply.code, absl::StatusCode::kOk);
+  ASSERT_EQ(reply.subtrees.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(reply.subtrees[i].level, expected[i].level);
+    EXPECT_EQ(reply.subtrees[i].m, expected[i].m);
+    EXPECT_EQ(reply.subtrees[i].l, expected[i].l);
+    EXPECT_EQ(reply.subtrees[i].out, expected[i].out);
+  }
+}
+
+TEST_F(AttendTest, TheOldGenerationOfACompressedPageIsAttendedAsBefore) {
+  const Generation old = ReserveAndStore(1, {kLayer, 0}).generation;
+  const auto before = Attend(Request({{0, old, {}}}));
+  const Generation now = Compress(2, ToT2({kLayer, 0}, 4)).generation;
+
+  const auto after = Attend(Request({{0, old, {}}}));
+  const auto lossy = Attend(Request({{0, now, {}, Tier::kT2, 4}}));
+  const auto wrong = Attend(Request({{0, now, {}}}));
+
+  ASSERT_TRUE(before.ok() && after.ok() && lossy.ok() && wrong.ok());
+  EXPECT_EQ(after->front().subtrees.at(0).out,
+            before->front().subtrees.at(0).out);
+  EXPECT_NE(lossy->front().subtrees.at(0).out,
+            before->front().subtrees.at(0).out);
+  EXPECT_EQ(wrong->front().code, absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(wrong->front().failed_page, 0u);
+}
+
+TEST_F(AttendTest, ACompressedPageWithDamagedExceptionsFailsItsSequence) {
+  ReserveAndStore(1, {kLayer, 0});
+  const Generation now = Compress(2, ToT2({kLayer, 0})).generation;
+  {
+    const StoredPage page =
+        directory_.PinStored(TestSession(1), {kLayer, 0}).value();
+    std::byte* slots = page.pin.data() +
+                       PageLayout::T2(kSmallGeometry, 8).header_bytes +
+                       T2HeadLayout::Of(kSmallGeometry, 8).exception_slots;
+    slots[1] = slots[0];
+  }
+
+  const auto replies = Attend(Request({{0, now, {}, Tier::kT2, 8}}));
+
+  ASSERT_TRUE(replies.ok()) << replies.status();
+  EXPECT_EQ(replies->front().code, absl::StatusCode::kDataLoss);
+  EXPECT_EQ(replies->front().failed_page, 0u);
 }
 
 TEST_F(AttendTest, ASessionNamedTwiceIsRefused) {

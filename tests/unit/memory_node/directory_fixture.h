@@ -1,4 +1,4 @@
-// A directory over a small heap pool and a manual clock.
+// A directory over small heap pools and a manual clock.
 #ifndef FARKV_TESTS_UNIT_MEMORY_NODE_DIRECTORY_FIXTURE_H_
 #define FARKV_TESTS_UNIT_MEMORY_NODE_DIRECTORY_FIXTURE_H_
 
@@ -8,8 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "common/base/bf16.h"
+#include "common/base/endian.h"
+#include "common/base/random.h"
 #include "common/page/page_format.h"
 #include "common/rpc/error_reason.h"
+#include "memory_node/compress/compressor.h"
 #include "memory_node/directory/directory.h"
 #include "tests/testing/manual_clock.h"
 
@@ -22,6 +26,27 @@ inline SessionId TestSession(uint8_t number) {
   SessionId id;
   id.bytes.fill(number);
   return id;
+}
+
+// Fills every row of a T1 page with values between -1 and 1, and its CRCs.
+inline void FillPage(uint64_t seed, std::byte* page) {
+  const KvGeometry& g = kSmallGeometry;
+  std::byte* rows = page + PageLayout::T1(g).header_bytes;
+  for (size_t i = 0; i < g.BlockBytes(kPageTokens) / 2; ++i) {
+    const double value = 2 * ToUnit(SplitMix64At(seed, i)) - 1;
+    StoreLe(rows + 2 * i, FloatToBf16(static_cast<float>(value)));
+  }
+  PageHeader header(page, g);
+  for (size_t head = 0; head < 2; ++head) {
+    for (size_t slot = 0; slot < kPageTokens; ++slot) {
+      header.set_row_crc(
+          static_cast<int>(head), static_cast<int>(slot),
+          RowCrc({rows + g.KeyOffset(kPageTokens, head, slot), g.VectorBytes()},
+                 {rows + g.ValueOffset(kPageTokens, head, slot),
+                  g.VectorBytes()}));
+    }
+  }
+  header.Seal();
 }
 
 class DirectoryFixture : public ::testing::Test {
@@ -79,13 +104,22 @@ class DirectoryFixture : public ::testing::Test {
   }
   static std::vector<uint64_t> AllRows() { return {~0ull, ~0ull}; }
 
-  // Reserves one page and stores all rows of it, as far as the directory can
-  // tell.
+  static TierChange ToT2(PageName page, int bits = 8) {
+    return {page, Tier::kT2, bits, {}};
+  }
+  PagePlacement Compress(uint64_t sequence_number, const TierChange& change) {
+    TierPlanCall plan = Plan(sequence_number);
+    plan.tier_changes = {change};
+    return directory_.Apply(plan).value().moved.at(0);
+  }
+
+  // Reserves one page and stores all rows of it.
   PagePlacement ReserveAndStore(uint64_t sequence_number, PageName page) {
     const PagePlacement placement =
         directory_.Apply(Plan(sequence_number, {page})).value().reserved[0];
     StoreTicket ticket =
         directory_.BeginStore(Caller(), page, placement.generation).value();
+    FillPage(sequence_number, ticket.pin.data());
     PageHeader header(ticket.pin.data(), kSmallGeometry);
     for (int head = 0; head < 2; ++head) header.set_live(head, ~0ull);
     EXPECT_TRUE(directory_.FinishStore(std::move(ticket), AllRows()).ok());
@@ -94,7 +128,8 @@ class DirectoryFixture : public ::testing::Test {
 
   ManualClock clock_;
   PagePool pool_{PoolOptions(), AllocateHeapSlab, clock_};
-  Directory directory_{Options(), pool_, clock_};
+  PagePool t2_pool_{PoolOptions(), AllocateHeapSlab, clock_, &pool_};
+  Directory directory_{Options(), pool_, clock_, {&t2_pool_, CompressPage}};
 };
 
 }  // namespace farkv

@@ -157,17 +157,6 @@ TEST_F(DirectoryPlanTest, EvictionCannotBringRowsBackOrTouchUnstoredPages) {
   EXPECT_EQ(ReasonOf(result.evictions[3]), ErrorReason::kInvalidField);
 }
 
-TEST_F(DirectoryPlanTest, ATierChangeSaysThatItIsNotThere) {
-  Open();
-  TierPlanCall plan = Plan(1);
-  plan.tier_changes.emplace_back().page = {0, 0};
-
-  const TierPlanResult result = directory_.Apply(plan).value();
-
-  ASSERT_EQ(result.moved.size(), 1u);
-  EXPECT_EQ(result.moved[0].status.code(), absl::StatusCode::kUnimplemented);
-}
-
 TEST_F(DirectoryPlanTest, AQuotaIsReportedAsOne) {
   PagePoolOptions options = PoolOptions();
   options.tenant_quota_bytes = PageLayout::T1(kSmallGeometry).stride;

@@ -65,6 +65,25 @@ TEST_F(ScrubberTest, ADamagedHeaderIsCounted) {
   EXPECT_EQ(scrubber_.Run(TestSession(1), Never).value().mismatches, 1u);
 }
 
+TEST_F(ScrubberTest, EveryDamagedHeadOfACompressedPageIsCounted) {
+  Open();
+  ReserveAndStore(1, {0, 0});
+  ReserveAndStore(2, {0, 1});
+  ASSERT_TRUE(Compress(3, ToT2({0, 0}, 4)).status.ok());
+  const auto sound = scrubber_.Run(TestSession(1), Never).value();
+  EXPECT_EQ(sound.pages, 2u);
+  EXPECT_EQ(sound.rows, 2u * 2 * kPageTokens);
+  EXPECT_EQ(sound.mismatches, 0u);
+  {
+    auto page = directory_.PinStored(TestSession(1), {0, 0}).value();
+    page.pin.data()[PageLayout::T2(kSmallGeometry, 4).header_bytes +
+                    T2HeadLayout::Of(kSmallGeometry, 4).head_bytes] ^=
+        std::byte{1};
+  }
+
+  EXPECT_EQ(scrubber_.Run(TestSession(1), Never).value().mismatches, 1u);
+}
+
 TEST_F(ScrubberTest, AnUnknownSessionIsNotFoundAndACancelledRunEnds) {
   Open();
   StorePage(1, {0, 0});
