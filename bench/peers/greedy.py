@@ -92,7 +92,7 @@ def main():
                      len(ours))
         explained &= all(gap <= options.near_tie for gap in gaps)
         print(json.dumps({
-            "bench": "greedy", "case": prompt, "value": first,
+            "bench": "greedy", "case": json.dumps(prompt), "value": first,
             "unit": "tokens equal from the start", "better": "higher",
             "yardstick": {"name": f"llama-cpp-python {llama_cpp.__version__}",
                           "value": len(ours)},
