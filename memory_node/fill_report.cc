@@ -21,7 +21,7 @@ void FillReport::Begin(int threads, int metrics_port) {
   begin_ = Now();
   next_line_ = begin_ + kLineEvery;
   spdlog::info(
-      "prefaulting {} of T1 with {} threads; not ready before that, progress "
+      "prefaulting {} with {} threads; not ready before that, progress "
       "in /metrics on port {}",
       FormatBytes(total_bytes_), threads, metrics_port);
 }

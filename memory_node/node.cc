@@ -14,6 +14,7 @@
 #include "common/process/address.h"
 #include "common/process/version.h"
 #include "kernels/stream.h"
+#include "memory_node/compress/compressor.h"
 #include "memory_node/pool/host_memory.h"
 #include "memory_node/pool/memfd_source.h"
 
@@ -60,17 +61,30 @@ SlabSource MakeSource(const NodeOptions& options, FillReport& report) {
   return MakeMemfdSource(source);
 }
 
+// Of both pools.
 size_t PoolBytes(const NodeOptions& options) {
-  const PagePoolOptions& pool = options.pool;
-  return pool.capacity_bytes / pool.slab_bytes * pool.slab_bytes;
+  const size_t slab = options.pool.slab_bytes;
+  return (options.pool.capacity_bytes / slab + options.t2_bytes / slab) * slab;
 }
 
 absl::Status CheckMachine(const NodeOptions& options) {
-  const PagePoolOptions& pool = options.pool;
-  FARKV_RETURN_IF_ERROR(CheckPoolFits(
-      pool.capacity_bytes, AvailableMemoryBytes(options.huge_pages)));
-  return CheckDescriptorsSuffice(pool.capacity_bytes, pool.slab_bytes,
+  const size_t bytes = options.pool.capacity_bytes + options.t2_bytes;
+  FARKV_RETURN_IF_ERROR(
+      CheckPoolFits(bytes, AvailableMemoryBytes(options.huge_pages)));
+  return CheckDescriptorsSuffice(bytes, options.pool.slab_bytes,
                                  RaiseDescriptorLimit());
+}
+
+// The flags that an error about the pools' memory is about.
+const char* PoolFlags(const NodeOptions& options) {
+  return options.t2_bytes == 0 ? "--t1-bytes" : "--t1-bytes and --t2-bytes";
+}
+
+std::unique_ptr<PagePool> MakeT2Pool(const NodeOptions& options,
+                                     FillReport& report, PagePool& t1) {
+  if (options.t2_bytes == 0) return nullptr;
+  return std::make_unique<PagePool>(
+      options.T2Pool(), MakeSource(options, report), Clock::Boottime(), &t1);
 }
 
 // Returns when every task queued before has ended.
@@ -91,7 +105,9 @@ Node::Node(const NodeOptions& options)
       data_metrics_(metrics_),
       fill_report_(PoolBytes(options)),
       pool_(options.pool, MakeSource(options, fill_report_), Clock::Boottime()),
-      directory_(MakeDirectoryOptions(options), pool_, Clock::Boottime()),
+      t2_pool_(MakeT2Pool(options, fill_report_, pool_)),
+      directory_(MakeDirectoryOptions(options), pool_, Clock::Boottime(),
+                 {t2_pool_.get(), CompressPage}),
       events_(directory_, pool_),
       scrubber_(directory_, data_metrics_.checksum_failures,
                 options.scrub_rate),
@@ -117,8 +133,8 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Start(
     const NodeOptions& options, const NodeTransportFactory& transport,
     std::function<void()> on_prefaulted) {
   if (absl::Status status = CheckMachine(options); !status.ok()) {
-    return absl::Status(status.code(),
-                        absl::StrCat("--t1-bytes: ", status.message()));
+    return absl::Status(status.code(), absl::StrCat(PoolFlags(options), ": ",
+                                                    status.message()));
   }
   auto node = std::unique_ptr<Node>(new Node(options));
   FARKV_RETURN_IF_ERROR(node->StartDataPlane(transport));
@@ -164,12 +180,20 @@ absl::Status Node::StartMap() {
         const std::string tenant,
         directory_.CheckToken(request.session, request.token));
     FARKV_ASSIGN_OR_RETURN(PagePool::SharedSlab slab,
-                           pool_.Share(tenant, request.slab_id));
+                           Share(tenant, request.slab_id));
     return MapGrant{std::move(slab.descriptor), slab.bytes};
   };
   FARKV_ASSIGN_OR_RETURN(map_server_, MapServer::Start(options, grant));
   spdlog::info("map socket {}", map_server_->path());
   return absl::OkStatus();
+}
+
+absl::StatusOr<PagePool::SharedSlab> Node::Share(const std::string& tenant,
+                                                 uint32_t slab_id) const {
+  absl::StatusOr<PagePool::SharedSlab> slab = pool_.Share(tenant, slab_id);
+  // No two slabs of the pools have the same id.
+  if (!absl::IsNotFound(slab.status()) || t2_pool_ == nullptr) return slab;
+  return t2_pool_->Share(tenant, slab_id);
 }
 
 absl::Status Node::StartServers() {
@@ -187,13 +211,16 @@ absl::Status Node::StartServers() {
                            [this] { return CheckServing(); }},
       addresses);
   admin_service_ = std::make_unique<AdminService>(
-      AdminService::Parts{&directory_, &pool_, &data_plane_, &events_,
-                          &scrubber_, &scrub_executor_, &Clock::Boottime()},
+      AdminService::Parts{&directory_, &pool_, t2_pool_.get(), &data_plane_,
+                          &events_, &scrubber_, &scrub_executor_,
+                          &Clock::Boottime()},
       NodeIdentity{options_.node_id, transport_->capabilities().name,
                    static_cast<int>(options_.numa_node), options_.config});
   FARKV_ASSIGN_OR_RETURN(
       http_, HttpServer::Start(options_.metrics_listen, metrics_, [this] {
-        gauges_.Set(pool_.stats(), directory_.stats(), transport_->counters());
+        gauges_.Set(pool_.stats(),
+                    t2_pool_ == nullptr ? PagePoolStats{} : t2_pool_->stats(),
+                    directory_.stats(), transport_->counters());
       }));
   FARKV_ASSIGN_OR_RETURN(admin_server_,
                          RpcServer::Start(options_.admin_listen, options_.tls,
@@ -211,27 +238,43 @@ absl::Status Node::StartServers() {
 void Node::StartPrefault(std::function<void()> on_prefaulted) {
   PoolFillerOptions options;
   options.threads = static_cast<int>(options_.threads);
-  options.on_progress = [this](size_t done) { fill_report_.Progress(done); };
+  options.on_progress = [this](size_t) { fill_report_.Progress(SlabBytes()); };
   options.on_filled =
       [this, told = std::move(on_prefaulted)](const absl::Status& status) {
-        if (status.ok()) fill_report_.End(pool_.stats().huge_pages);
+        if (!status.ok()) fill_failed_ = true;
+        if (--pools_to_fill_ > 0) return;
+        if (!fill_failed_) fill_report_.End(pool_.stats().huge_pages);
         if (told) told();
       };
   options.on_refill_error = [](const absl::Status& status) {
     spdlog::warn("no slab made ahead: {}", status.ToString());
   };
   fill_report_.Begin(options.threads, ports_.metrics);
+  pools_to_fill_ = t2_pool_ == nullptr ? 1 : 2;
+  if (t2_pool_ != nullptr) {
+    t2_filler_ = std::make_unique<PoolFiller>(*t2_pool_, options);
+  }
   filler_ = std::make_unique<PoolFiller>(pool_, std::move(options));
 }
 
+absl::Status Node::AwaitFilled() const {
+  FARKV_RETURN_IF_ERROR(filler_->AwaitFilled());
+  return t2_filler_ == nullptr ? absl::OkStatus() : t2_filler_->AwaitFilled();
+}
+
+size_t Node::SlabBytes() const {
+  const size_t t2 = t2_pool_ == nullptr ? 0 : t2_pool_->stats().slab_bytes;
+  return pool_.stats().slab_bytes + t2;
+}
+
 absl::Status Node::BeginServing() {
-  const absl::Status filled = filler_->AwaitFilled();
+  const absl::Status filled = AwaitFilled();
   if (!filled.ok()) {
     return absl::Status(
         filled.code(),
-        absl::StrCat("--t1-bytes: prefaulting ",
+        absl::StrCat(PoolFlags(options_), ": prefaulting ",
                      FormatBytes(PoolBytes(options_)), " ended at ",
-                     FormatBytes(pool_.stats().slab_bytes), ", ",
+                     FormatBytes(SlabBytes()), ", ",
                      FormatBytes(AvailableMemoryBytes(options_.huge_pages)),
                      " of memory are available here: ", filled.message()));
   }
@@ -248,9 +291,8 @@ absl::Status Node::BeginServing() {
 absl::Status Node::CheckServing() const {
   if (serving_) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(
-      "node ", options_.node_id,
-      " is not ready: ", FormatBytes(pool_.stats().slab_bytes), " of ",
-      FormatBytes(PoolBytes(options_)), " of its pool are prefaulted"));
+      "node ", options_.node_id, " is not ready: ", FormatBytes(SlabBytes()),
+      " of ", FormatBytes(PoolBytes(options_)), " of its pool are prefaulted"));
 }
 
 size_t Node::Drain() {
@@ -264,6 +306,7 @@ Node::~Node() { Stop(); }
 
 void Node::Stop() {
   filler_.reset();
+  t2_filler_.reset();
   events_.Unsubscribe(readiness_subscription_);
   if (server_ != nullptr) server_->Shutdown(kCallGrace);
   if (admin_server_ != nullptr) admin_server_->Shutdown(kCallGrace);

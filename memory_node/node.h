@@ -71,6 +71,7 @@ class Node {
   const NodePorts& ports() const { return ports_; }
   // For tests: accounting of the pool and the sessions.
   PagePool& pool() { return pool_; }
+  PagePool* t2_pool() { return t2_pool_.get(); }
   Directory& directory() { return directory_; }
   const Metrics& metrics() const { return metrics_; }
 
@@ -79,7 +80,12 @@ class Node {
   absl::Status StartDataPlane(const NodeTransportFactory& factory);
   absl::Status StartMap();
   absl::Status StartServers();
+  absl::StatusOr<PagePool::SharedSlab> Share(const std::string& tenant,
+                                             uint32_t slab_id) const;
   void StartPrefault(std::function<void()> on_prefaulted);
+  // Of both pools.
+  absl::Status AwaitFilled() const;
+  size_t SlabBytes() const;
   absl::Status CheckServing() const;
   void Stop();
 
@@ -90,6 +96,7 @@ class Node {
   DataMetrics data_metrics_;
   FillReport fill_report_;
   PagePool pool_;
+  std::unique_ptr<PagePool> t2_pool_;  // absent without --t2-bytes
   Directory directory_;
   NodeEvents events_;
   Scrubber scrubber_;
@@ -107,7 +114,10 @@ class Node {
   std::unique_ptr<RpcServer> admin_server_;
   std::unique_ptr<HttpServer> http_;
   std::atomic<bool> serving_{false};
+  std::atomic<int> pools_to_fill_{0};
+  std::atomic<bool> fill_failed_{false};
   std::unique_ptr<PoolFiller> filler_;
+  std::unique_ptr<PoolFiller> t2_filler_;  // absent without --t2-bytes
   uint64_t readiness_subscription_ = 0;
 };
 

@@ -84,7 +84,10 @@ void NodeOptions::Register(Flags& flags) {
   flags.AddText("map-dir", &map_dir,
                 "Directory for the map socket; empty: no map is offered");
   flags.AddBytes("t1-bytes", &pool.capacity_bytes, "Size of the T1 pool");
-  flags.AddBytes("t2-bytes", &t2_bytes, "Size of the T2 pool (later release)");
+  flags.AddBytes(
+      "t2-bytes", &t2_bytes,
+      "Size of the T2 pool, of compressed pages; 0B: none, every page "
+      "stays in T1");
   flags.AddSwitch("huge-pages", &huge_pages, "Try huge pages first");
   flags.AddInteger("numa-node", &numa_node, -1, 1023,
                    "NUMA node of the pool; -1: not bound");
@@ -99,7 +102,7 @@ void NodeOptions::Register(Flags& flags) {
                      "one stay taken for that long"},
                     "Longest lease that is granted");
   flags.AddBytes("tenant-quota", &pool.tenant_quota_bytes,
-                 "Bytes that one tenant may hold; 0B: no bound");
+                 "Bytes that one tenant may hold in each pool; 0B: no bound");
   flags.AddDuration("drain-grace", &drain_grace,
                     {absl::Milliseconds(1), absl::Hours(24),
                      "after SIGTERM the process is expected to end"},
@@ -113,18 +116,24 @@ void NodeOptions::Register(Flags& flags) {
   flags.AddChoice("log-format", &log.format, {"text", "json"}, "Log format");
 }
 
+PagePoolOptions NodeOptions::T2Pool() const {
+  PagePoolOptions options = pool;
+  options.capacity_bytes = t2_bytes;
+  return options;
+}
+
 absl::Status NodeOptions::Finish() {
-  if (t2_bytes != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--t2-bytes is ", t2_bytes,
-        " bytes; this release keeps every page in T1, leave it at 0B"));
-  }
   if (scrub_rate == 0) {
     return absl::InvalidArgumentError("--scrub-rate is 0, must be positive");
   }
   if (absl::Status status = pool.Validate(); !status.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--t1-bytes: ", status.message()));
+  }
+  if (absl::Status status = T2Pool().Validate();
+      t2_bytes != 0 && !status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--t2-bytes: ", status.message()));
   }
   FARKV_RETURN_IF_ERROR(CheckNumaNode(numa_node));
   if (node_id.empty()) node_id = absl::StrCat(HostName(), "-", getpid());

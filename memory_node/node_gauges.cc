@@ -8,6 +8,11 @@ Gauge Pages(Metrics& metrics, const char* state) {
                           {{"state", state}});
 }
 
+Gauge T2Pages(Metrics& metrics, const char* state) {
+  return metrics.AddGauge("farkv_node_t2_pages",
+                          "Pages of the T2 pool by state", {{"state", state}});
+}
+
 double ToDouble(uint64_t value) { return static_cast<double>(value); }
 
 }  // namespace
@@ -31,16 +36,29 @@ NodeGauges::NodeGauges(Metrics& metrics)
                              "Copies that run over pages of the pool")),
       pressure_(metrics.AddGauge("farkv_node_pressure",
                                  "1 above the high watermark")),
+      t2_stored_pages_(T2Pages(metrics, "stored")),
+      t2_quarantined_pages_(T2Pages(metrics, "quarantined")),
+      t2_free_pages_(T2Pages(metrics, "free")),
+      t2_live_rows_(metrics.AddGauge(
+          "farkv_node_t2_live_rows",
+          "Those of farkv_node_live_rows that are compressed")),
+      t2_capacity_(metrics.AddGauge("farkv_node_t2_pool_capacity_bytes",
+                                    "Bound on the memory of the T2 pool")),
+      t2_used_(metrics.AddGauge("farkv_node_t2_pool_used_bytes",
+                                "Compressed pages")),
       sessions_(metrics.AddGauge("farkv_node_sessions", "Open sessions")),
       draining_(metrics.AddGauge("farkv_node_draining", "1 while draining")),
       expired_(metrics.AddCounter("farkv_node_expired_sessions_total",
                                   "Sessions whose lease ran out")),
+      compressed_(metrics.AddCounter("farkv_node_compressed_pages_total",
+                                     "Pages that moved from T1 to T2")),
       transport_(metrics, "farkv_node_") {}
 
-void NodeGauges::Set(const PagePoolStats& pool, const DirectoryStats& directory,
+void NodeGauges::Set(const PagePoolStats& pool, const PagePoolStats& t2,
+                     const DirectoryStats& directory,
                      const TransportCounters& transport) {
   reserved_pages_.Set(ToDouble(directory.reserved_pages));
-  stored_pages_.Set(ToDouble(directory.stored_pages));
+  stored_pages_.Set(ToDouble(directory.stored_pages - directory.t2_pages));
   quarantined_pages_.Set(ToDouble(pool.quarantined_pages));
   free_pages_.Set(ToDouble(pool.free_pages));
   live_rows_.Set(ToDouble(directory.live_rows));
@@ -50,10 +68,17 @@ void NodeGauges::Set(const PagePoolStats& pool, const DirectoryStats& directory,
   ready_bytes_.Set(ToDouble(pool.ready_bytes));
   pins_.Set(ToDouble(pool.pins));
   pressure_.Set(pool.pressure ? 1.0 : 0.0);
+  t2_stored_pages_.Set(ToDouble(directory.t2_pages));
+  t2_quarantined_pages_.Set(ToDouble(t2.quarantined_pages));
+  t2_free_pages_.Set(ToDouble(t2.free_pages));
+  t2_live_rows_.Set(ToDouble(directory.t2_live_rows));
+  t2_capacity_.Set(ToDouble(t2.capacity_bytes));
+  t2_used_.Set(ToDouble(t2.used_bytes));
   sessions_.Set(ToDouble(directory.sessions));
   draining_.Set(directory.draining ? 1.0 : 0.0);
   absl::MutexLock lock(&mutex_);
   expired_.Follow(directory.expired_sessions);
+  compressed_.Follow(directory.compressed_pages);
   transport_.Set(transport);
 }
 

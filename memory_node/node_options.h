@@ -28,8 +28,8 @@ struct NodeOptions {
   std::string data_port_range;  // "9000-9100" for the transport's own ports
   std::string data_device;      // interfaces of the transport; empty: chosen
   std::string map_dir;          // empty: no map is offered
-  PagePoolOptions pool;
-  uint64_t t2_bytes = 0;
+  PagePoolOptions pool;         // T1
+  uint64_t t2_bytes = 0;        // 0: no T2 pool, pages stay in T1
   bool huge_pages = true;
   int64_t numa_node = -1;  // -1: not bound
   int64_t threads = 4;     // copy rows, handle messages
@@ -41,6 +41,9 @@ struct NodeOptions {
   std::string port_file;
   // The effective configuration by flag name, shown by AdminService.
   std::map<std::string, std::string> config;
+
+  // The same as `pool` but for its size.
+  PagePoolOptions T2Pool() const;
 
   void Register(Flags& flags);
   // INVALID_ARGUMENT naming flag and value; fills in the defaults that depend

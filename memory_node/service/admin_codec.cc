@@ -18,7 +18,9 @@ void Merge(const PageReport& page, GetTierMapResponse::PageTiers& tiers) {
   for (uint64_t bitmap : page.live) live |= bitmap;
   std::string& text = *tiers.mutable_tiers();
   for (size_t slot = 0; slot < static_cast<size_t>(kPageTokens); ++slot) {
-    if (((live >> slot) & 1) != 0) text[slot] = '1';
+    if (((live >> slot) & 1) == 0) continue;
+    if (page.tier == Tier::kT2) text[slot] = '2';
+    if (text[slot] == '3') text[slot] = '1';
   }
   tiers.set_stored(tiers.stored() && page.stored);
 }
@@ -39,11 +41,12 @@ admin::v1::Session ToProto(const SessionReport& report) {
   return proto;
 }
 
-admin::v1::Pool PoolToProto(const PagePoolStats& pool,
+admin::v1::Pool PoolToProto(Tier tier, const PagePoolStats& pool,
                             const DirectoryStats& directory,
                             const std::string& node_id, int numa_node) {
   admin::v1::Pool proto;
-  proto.set_tier(types::v1::TIER_T1);
+  const bool t2 = tier == Tier::kT2;
+  proto.set_tier(ToProto(tier));
   proto.set_owner_id(node_id);
   proto.set_numa_node(numa_node);
   proto.set_capacity_bytes(pool.capacity_bytes);
@@ -51,9 +54,10 @@ admin::v1::Pool PoolToProto(const PagePoolStats& pool,
   proto.set_capacity_pages(pool.used_pages + pool.quarantined_pages +
                            pool.free_pages);
   proto.set_used_pages(pool.used_pages);
-  proto.set_reserved_pages(directory.reserved_pages);
+  proto.set_reserved_pages(t2 ? 0 : directory.reserved_pages);
   proto.set_quarantined_pages(pool.quarantined_pages);
-  proto.set_live_rows(directory.live_rows);
+  proto.set_live_rows(t2 ? directory.t2_live_rows
+                         : directory.live_rows - directory.t2_live_rows);
   proto.set_huge_pages(pool.huge_pages);
   proto.set_slabs(static_cast<uint32_t>(pool.slabs));
   return proto;
@@ -77,12 +81,16 @@ GetTierMapResponse TierMapToProto(const SessionReport& session,
     Merge(page, *tiers);
   }
   for (const auto& page : proto.pages()) {
-    int64_t t1 = 0;
-    for (char tier : page.tiers()) t1 += tier == '1';
+    int64_t t1 = 0, t2 = 0;
+    for (char tier : page.tiers()) {
+      t1 += tier == '1';
+      t2 += tier == '2';
+    }
     admin::v1::Sequence& sequence = *proto.mutable_sequence();
     sequence.set_t1_tokens(sequence.t1_tokens() + t1);
+    sequence.set_t2_tokens(sequence.t2_tokens() + t2);
     if (!page.stored()) continue;
-    sequence.set_t3_tokens(sequence.t3_tokens() + kPageTokens - t1);
+    sequence.set_t3_tokens(sequence.t3_tokens() + kPageTokens - t1 - t2);
   }
   return proto;
 }

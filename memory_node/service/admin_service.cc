@@ -61,8 +61,13 @@ grpc::ServerUnaryReactor* AdminService::ListPools(
     grpc::CallbackServerContext* context, const admin::v1::ListPoolsRequest*,
     admin::v1::ListPoolsResponse* response) {
   *response->add_pools() =
-      PoolToProto(parts_.pool->stats(), parts_.directory->stats(),
+      PoolToProto(Tier::kT1, parts_.pool->stats(), parts_.directory->stats(),
                   identity_.node_id, identity_.numa_node);
+  if (parts_.t2_pool != nullptr) {
+    *response->add_pools() = PoolToProto(
+        Tier::kT2, parts_.t2_pool->stats(), parts_.directory->stats(),
+        identity_.node_id, identity_.numa_node);
+  }
   return Answer(context, absl::OkStatus());
 }
 

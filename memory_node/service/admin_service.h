@@ -34,7 +34,8 @@ class AdminService final
   // Borrowed, outlive the service. Verify runs on `executor`, one at a time.
   struct Parts {
     Directory* directory = nullptr;
-    PagePool* pool = nullptr;
+    PagePool* pool = nullptr;     // T1
+    PagePool* t2_pool = nullptr;  // may be absent
     DataPlane* data = nullptr;
     NodeEvents* events = nullptr;
     Scrubber* scrubber = nullptr;

@@ -126,6 +126,8 @@ grpc::ServerUnaryReactor* MemoryService::ApplyTierPlan(
       FARKV_ASSIGN_OR_RETURN(const TierPlanCall call, FromProto(*request));
       FARKV_ASSIGN_OR_RETURN(const TierPlanResult result,
                              parts_.directory->Apply(call));
+      // A page that moved leaves a quarantine that ends.
+      if (!result.moved.empty()) parts_.on_new_lease();
       *response = ToProto(result);
       return absl::OkStatus();
     };

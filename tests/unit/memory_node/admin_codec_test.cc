@@ -29,13 +29,56 @@ TEST_F(AdminCodecTest, APoolCountsReservedStoredAndQuarantinedPages) {
   ReserveAndStore(1, {0, 0});
   directory_.Apply(Plan(2, {{1, 0}})).value();
 
-  const auto proto = PoolToProto(pool_.stats(), directory_.stats(), "node", -1);
+  const auto proto =
+      PoolToProto(Tier::kT1, pool_.stats(), directory_.stats(), "node", -1);
 
   EXPECT_EQ(proto.owner_id(), "node");
   EXPECT_EQ(proto.used_pages(), 2u);
   EXPECT_EQ(proto.reserved_pages(), 1u);
   EXPECT_EQ(proto.capacity_pages(), kPages);
   EXPECT_EQ(proto.live_rows(), 2u * kPageTokens);
+}
+
+TEST_F(AdminCodecTest, EachPoolCountsItsOwnTier) {
+  Open(1);
+  ReserveAndStore(1, {0, 0});
+  ReserveAndStore(2, {1, 0});
+  directory_.Apply(Plan(3, {{2, 0}})).value();
+  Compress(4, ToT2({0, 0}));
+
+  const auto t1 =
+      PoolToProto(Tier::kT1, pool_.stats(), directory_.stats(), "node", -1);
+  const auto t2 =
+      PoolToProto(Tier::kT2, t2_pool_.stats(), directory_.stats(), "node", -1);
+
+  EXPECT_EQ(t1.tier(), types::v1::TIER_T1);
+  EXPECT_EQ(t1.used_pages(), 2u);
+  EXPECT_EQ(t1.quarantined_pages(), 1u);
+  EXPECT_EQ(t1.live_rows(), 2u * kPageTokens);
+  EXPECT_EQ(t2.tier(), types::v1::TIER_T2);
+  EXPECT_EQ(t2.used_pages(), 1u);
+  EXPECT_EQ(t2.reserved_pages(), 0u);
+  EXPECT_EQ(t2.live_rows(), 2u * kPageTokens);
+}
+
+TEST_F(AdminCodecTest, ATierMapShowsCompressedRows) {
+  Open();
+  ReserveAndStore(1, {0, 0});
+  ReserveAndStore(2, {1, 0});
+  ReserveAndStore(3, {0, 1});
+  TierPlanCall plan = Plan(4);
+  plan.evictions = {{{0, 0}, {1, 0}}};
+  directory_.Apply(plan).value();
+  Compress(5, ToT2({0, 0}));
+
+  const auto proto =
+      TierMapToProto(directory_.Describe(TestSession(1)).value(),
+                     directory_.DescribePages(TestSession(1)).value(), "node");
+
+  EXPECT_EQ(proto.pages(0).tiers(), "2" + std::string(63, '1'));
+  EXPECT_EQ(proto.sequence().t1_tokens(), 127);
+  EXPECT_EQ(proto.sequence().t2_tokens(), 1);
+  EXPECT_EQ(proto.sequence().t3_tokens(), 0);
 }
 
 TEST_F(AdminCodecTest, ATierMapMergesHeadsAndLayers) {

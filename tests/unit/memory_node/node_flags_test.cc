@@ -73,8 +73,9 @@ TEST(NodeFlagsTest, TheSizeOfThePoolIsNamedWithItsFlag) {
               ::testing::HasSubstr("--t1-bytes"));
   EXPECT_THAT(RefusalOf<NodeOptions>({"--scrub-rate=0B"}),
               ::testing::HasSubstr("--scrub-rate"));
-  EXPECT_THAT(RefusalOf<NodeOptions>({"--t2-bytes=1GiB"}),
+  EXPECT_THAT(RefusalOf<NodeOptions>({"--t2-bytes=1MiB"}),
               ::testing::HasSubstr("--t2-bytes"));
+  EXPECT_EQ(RefusalOf<NodeOptions>({"--t2-bytes=64MiB"}), "");
 }
 
 }  // namespace
