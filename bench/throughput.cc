@@ -12,6 +12,7 @@
 #include "bench/paired.h"
 #include "bench/subcommands.h"
 #include "common/base/status_macros.h"
+#include "kernels/cpu_features.h"
 #include "kernels/stream.h"
 
 namespace farkv::bench {
@@ -94,7 +95,8 @@ void PrintRates(const Options& options, const char* case_name,
   line.params = {{"prompt_tokens", options.prompt_tokens},
                  {"new_tokens", options.new_tokens},
                  {"threads", options.threads},
-                 {"kernel", KernelTarget()}};
+                 {"kernel", KernelTarget()},
+                 {"quantised", HasAvx512Vnni() ? "avx512vnni" : "highway"}};
   Print(line);
 }
 
