@@ -5,11 +5,14 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/async/thread_executor.h"
+#include "common/base/bf16.h"
+#include "common/base/endian.h"
 #include "common/base/session_handle.h"
 #include "common/mapping/map_client.h"
 #include "common/page/bodies.h"
@@ -36,12 +39,23 @@ const std::vector<uint64_t> kAllRows = {~0ull, ~0ull};
 
 enum class Wire { kLoopback, kUcx };
 
+// Values between 0 and 1, which can be compressed.
+TestPage Content() {
+  TestPage page(kGeometry, 3);
+  for (size_t i = 0; i < page.block.size() / 2; ++i) {
+    const double value = ToUnit(SplitMix64At(3, i));
+    StoreLe(page.block.data() + 2 * i, FloatToBf16(static_cast<float>(value)));
+  }
+  return page;
+}
+
 class MemoryNodeTest : public ::testing::TestWithParam<Wire> {
  protected:
   MemoryNodeTest() {
     std::filesystem::create_directories(map_dir_);
     NodeOptions options = InProcessNodeOptions("node-under-test");
     options.map_dir = map_dir_;
+    options.t2_bytes = options.pool.slab_bytes;
     options.max_lease = absl::Seconds(20);
     options.config = {{"threads", "2"}};
     LoopbackNetwork* network =
@@ -124,10 +138,13 @@ class MemoryNodeTest : public ::testing::TestWithParam<Wire> {
   }
   TierPlanResult Reserve(uint64_t number, std::vector<PageName> pages) {
     TierPlanCall call;
+    call.reserve = std::move(pages);
+    return Apply(number, std::move(call));
+  }
+  TierPlanResult Apply(uint64_t number, TierPlanCall call) {
     call.session = session_;
     call.epoch = epoch_;
     call.sequence_number = number;
-    call.reserve = std::move(pages);
     auto result = client_->ApplyTierPlan(call, kTimeout);
     EXPECT_TRUE(result.ok()) << result.status();
     return result.value_or(TierPlanResult());
@@ -154,7 +171,7 @@ class MemoryNodeTest : public ::testing::TestWithParam<Wire> {
   }
 
   const SessionId session_ = SessionId::Random();
-  const TestPage content_{kGeometry, 3};
+  const TestPage content_ = Content();
   const std::string map_dir_ =
       absl::StrCat(::testing::TempDir(), "/map-", getpid());
   LoopbackNetwork network_{LoopbackNetwork::Drive::kThread};
@@ -216,6 +233,51 @@ TEST_P(MemoryNodeTest, AMappedReaderSeesThePagesAndOnlyWithItsToken) {
                       {.session = session_, .generation = placed.generation})
           .ok());
   EXPECT_TRUE(CheckPageRows(page, kGeometry, kAllRows).ok());
+}
+
+TEST_P(MemoryNodeTest, ACompressedPageIsMappedFetchedVerifiedAndShown) {
+  const SessionGrant grant = Open();
+  Connect(grant);
+  Store(Reserve(1, {{0, 0}, {1, 0}}).reserved);
+  TierPlanCall plan;
+  plan.tier_changes = {{{1, 0}, Tier::kT2, 8, {0xf, 0xf}}};
+
+  const PagePlacement moved = Apply(2, plan).moved.at(0);
+
+  ASSERT_TRUE(moved.status.ok()) << moved.status;
+  EXPECT_EQ(moved.tier, Tier::kT2);
+  MapClient map(absl::StrCat(map_dir_, "/", grant.map_socket), kTimeout);
+  auto slab = map.Fetch({session_, grant.token, moved.slab_id});
+  ASSERT_TRUE(slab.ok()) << slab.status();
+  const std::byte* page = (*slab)->base() + moved.slab_offset;
+  const PageIdentity identity{session_, 1, 0, moved.generation, Tier::kT2, 8};
+  EXPECT_TRUE(CheckPageHeader(page, kGeometry, identity).ok());
+  EXPECT_TRUE(CheckT2Heads(page, kGeometry, 8).ok());
+  const FetchItem wanted{0, moved.generation, {0, 1}, Tier::kT2, 8};
+  auto reply = Call(MessageType::kFetchRequest,
+                    EncodeFetchRequest({&wanted, 1}, 2).value(), 1);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  const auto fetched = DecodeFetchReply(reply->body.bytes()).value();
+  const size_t part = T2HeadLayout::Of(kGeometry, 8).head_bytes;
+  ASSERT_EQ(fetched.rows.size(), part);
+  EXPECT_EQ(std::memcmp(fetched.rows.data(),
+                        page + PageLayout::T2(kGeometry, 8).header_bytes + part,
+                        part),
+            0);
+  grpc::ClientContext verify, pools;
+  admin::v1::VerifyResponse verified;
+  ASSERT_TRUE(admin_->Verify(&verify, {}, &verified).ok());
+  EXPECT_EQ(verified.pages_checked(), 2u);
+  EXPECT_EQ(verified.mismatches(), 0u);
+  admin::v1::ListPoolsResponse shown;
+  ASSERT_TRUE(admin_->ListPools(&pools, {}, &shown).ok());
+  ASSERT_EQ(shown.pools_size(), 2);
+  EXPECT_EQ(shown.pools(1).tier(), types::v1::TIER_T2);
+  EXPECT_EQ(shown.pools(1).used_pages(), 1u);
+  EXPECT_EQ(client_->CloseSession(session_, epoch_, 3, kTimeout).value(), 2u);
+  EXPECT_EQ(node_->pool().stats().used_pages, 0u);
+  EXPECT_EQ(node_->pool().stats().quarantined_pages, 0u);
+  EXPECT_EQ(node_->t2_pool()->stats().used_pages, 0u);
 }
 
 TEST_P(MemoryNodeTest, OperatorsSeeProcessPoolSessionsPeersAndTierMap) {

@@ -100,7 +100,12 @@ std::string DebtsOfNode(uint16_t port) {
     node.MustBeZero(absl::StrCat("pages ", state),
                     node.Of(absl::StrCat("pages{state=\"", state, "\"}")));
   }
+  for (const char* state : {"stored", "quarantined"}) {
+    node.MustBeZero(absl::StrCat("T2 pages ", state),
+                    node.Of(absl::StrCat("t2_pages{state=\"", state, "\"}")));
+  }
   node.MustBeZero("bytes used", node.Sum("pool_used_bytes"));
+  node.MustBeZero("T2 bytes used", node.Sum("t2_pool_used_bytes"));
   node.MustBeZero("pins", node.Sum("pool_pins"));
   node.MustBeZero("sessions", node.Sum("sessions"));
   node.MustBeZero("open operations", node.Sum("transport_open_operations"));

@@ -1,4 +1,7 @@
 // Tier changes: a stored T1 page becomes a T2 page, once.
+#include <atomic>
+#include <thread>
+
 #include "common/page/t2_codec.h"
 #include "tests/unit/memory_node/directory_fixture.h"
 
@@ -369,6 +372,38 @@ TEST_F(DirectoryCompressTest, ASessionThatClosesMeanwhileLeavesNothing) {
 
   EXPECT_TRUE(absl::IsNotFound(closing.Apply(plan).status()));
 
+  ExpectEverythingBack();
+}
+
+// Whichever comes first, a reader gets the bytes of the generation it names.
+TEST_F(DirectoryCompressTest, ReadersGoOnWhilePagesMove) {
+  constexpr int32_t kMoving = 6;
+  std::vector<Generation> old;
+  for (int32_t i = 0; i < kMoving; ++i) {
+    old.push_back(
+        ReserveAndStore(1 + static_cast<uint64_t>(i), {0, i}).generation);
+  }
+  std::atomic<bool> moved{false};
+  std::thread reader([&] {
+    for (bool last = false; !last;) {
+      last = moved;
+      for (int32_t i = 0; i < kMoving; ++i) {
+        const Generation generation = old[static_cast<size_t>(i)];
+        const auto pin = Fetch({0, i}, generation, AllRows());
+        ASSERT_TRUE(pin.ok()) << pin.status();
+        ASSERT_EQ(LoadPageGeneration(pin->data()), generation);
+        ASSERT_TRUE(CheckPageRows(pin->data(), kSmallGeometry, AllRows()).ok());
+      }
+    }
+  });
+  for (int32_t i = 0; i < kMoving; ++i) {
+    EXPECT_TRUE(
+        Compress(20 + static_cast<uint64_t>(i), ToT2({0, i})).status.ok());
+  }
+  moved = true;
+  reader.join();
+
+  EXPECT_EQ(directory_.Close(TestSession(1), Epoch{77}).value(), 6u);
   ExpectEverythingBack();
 }
 
