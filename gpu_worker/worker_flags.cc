@@ -107,9 +107,9 @@ void WorkerFlags::Register(Flags& flags) {
                 "Policy that reads fewer pages: none (others in a later "
                 "release)");
   flags.AddRatio("t2-ratio", &t2_ratio_,
-                 "Share of non-T0 tokens in T2 (later release)");
+                 "Share of the tokens outside T0 that nodes keep as T2");
   flags.AddInteger("t2-bits", &t2_bits_, 4, 8,
-                   "Bits of T2: 8 or 4 (later release)");
+                   "Bits of T2: 8 or 4");
   flags.AddChoice("cold", &cold_, {"auto", "map", "prefetch", "pushdown"},
                   "How cold rows reach attention");
   flags.AddChoice("exactness", &exactness_, {"bitwise", "rounding"},
@@ -134,8 +134,6 @@ absl::Status WorkerFlags::Finish() {
   if (budget_tokens_ != 0 || budget_ratio_ != 0) {
     return Later("budget-tokens or --budget-ratio", "above 0");
   }
-  if (t2_ratio_ != 0) return Later("t2-ratio", "above 0");
-  if (t2_bits_ != 8) return Later("t2-bits", absl::StrCat(t2_bits_));
   if (!protect_prompt_) return Later("protect-prompt", "false");
   if (replicas_ != 1) return Later("replicas", absl::StrCat(replicas_));
   if (granularity_ != 64 && granularity_ != 16 && granularity_ != 1) {
@@ -158,6 +156,8 @@ absl::Status WorkerFlags::Finish() {
   TieringOptions& t = engine.tiering;
   t.granularity = static_cast<int>(granularity_);
   t.stripe_tokens = static_cast<int>(stripe_);
+  t.t2_ratio = t2_ratio_;
+  t.t2_bits = static_cast<int>(t2_bits_);
   t.tls = tls;
   t.cold = cold_ == "map"        ? ColdMode::kMap
            : cold_ == "prefetch" ? ColdMode::kPrefetch

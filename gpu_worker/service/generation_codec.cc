@@ -187,7 +187,9 @@ void WriteTiers(const SequenceTierStats& stats, worker::v1::TierUsage& usage) {
   usage.set_recomputed_tokens(stats.recomputed_tokens);
   usage.set_plans(stats.plans);
   usage.set_deferred_drops(stats.deferred_drops);
-  usage.set_exactness(worker::v1::OUTPUT_EXACTNESS_BITWISE);
+  usage.set_exactness(stats.compressed_pages > 0
+                          ? worker::v1::OUTPUT_EXACTNESS_EIGHT_BIT
+                          : worker::v1::OUTPUT_EXACTNESS_BITWISE);
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ struct SequenceTierStats {
   int64_t t0_tokens = 0, t1_tokens = 0, t2_tokens = 0, t3_tokens = 0;
   int64_t t0_peak_bytes = 0, staging_peak_bytes = 0;
   int64_t stored_pages = 0, stored_bytes = 0;
+  int64_t compressed_pages = 0;  // whose rows are read as T2 since
   int64_t promoted_tokens = 0, demoted_tokens = 0;
   int64_t cold_rows_mapped = 0, cold_rows_fetched = 0;
   int64_t cold_rows_pushed_down = 0, cold_bytes_fetched = 0;

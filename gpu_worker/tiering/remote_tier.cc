@@ -237,6 +237,7 @@ void RemoteTier::Handle(const PagesMoved& event, SequenceMap& sequences) {
     place.generation = placement.generation;
     place.tier = asked.tier;
     place.t2_bits = asked.t2_bits;
+    if (asked.page.layer == 0) ++sequence->stats.compressed_pages;
     for (PagePlace& each : page.places) each.map = MappedPage();
   }
   sequence->reads = SequenceReads();

@@ -48,7 +48,7 @@ FlagTable Table() {
       {"budget-tokens", kBadCounts},
       {"stripe", {"", "63", "100", "x"}},
       {"replicas", {"", "0", "3", "2"}},
-      {"t2-bits", {"", "3", "9", "4"}},
+      {"t2-bits", {"", "3", "9", "5"}},
       {"hbm-ratio", kBadRatios},
       {"per-event-ratio", kBadRatios},
       {"cumulative-cap", kBadRatios},
