@@ -42,6 +42,7 @@ absl::Status NodeCall::Check(absl::StatusOr<Message> reply) const {
 
 void NodeCall::Receive(absl::StatusOr<Message> reply) {
   absl::Status status = Check(std::move(reply));
+  if (absl::IsDataLoss(status)) link_.Count(NodeFault::kDamagedAnswer);
   const bool repeat = !status.ok() && !absl::IsResourceExhausted(status);
   if (repeat && tries_ < kTries) return Submit();
   absl::MutexLock lock(&mutex_);
