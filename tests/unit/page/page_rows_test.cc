@@ -40,8 +40,8 @@ TEST(PageRowsTest, AFlippedBitInKeyOrValueIsFoundAndNamed) {
 
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
     EXPECT_THAT(std::string(status.message()),
-                HasSubstr("session 000000ab000000000000000000000000, layer 5, "
-                          "page 17, head 2, slot 9: row CRC is 0x"));
+                HasSubstr("session 000000ab, layer 5, page 17, head 2, slot 9: "
+                          "row CRC is 0x"));
   }
 }
 
