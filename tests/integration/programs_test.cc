@@ -66,7 +66,7 @@ TEST(ProgramsTest, AWorkerRefusesBadFlagsByName) {
 
 TEST(ProgramsTest, AWorkerNamesAMissingModelFile) {
   ExpectRefusal(WorkerCommand({"--model=/nonexistent"}),
-                HasSubstr("/nonexistent/config.json"));
+                HasSubstr("no model at \"/nonexistent\""));
 }
 
 TEST(ProgramsTest, AWorkerNamesAnUnreachableNode) {
