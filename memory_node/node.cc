@@ -116,6 +116,7 @@ Node::Node(const NodeOptions& options)
                   directory_, attend_pool_, data_metrics_, Clock::Boottime()),
       data_executor_(static_cast<int>(options.threads)),
       control_executor_(kControlThreads),
+      compress_executor_(1),
       scrub_executor_(1),
       sweeper_(std::make_unique<LeaseSweeper>(
           directory_, Clock::Boottime(),
@@ -207,7 +208,7 @@ absl::Status Node::StartServers() {
   }
   memory_service_ = std::make_unique<MemoryService>(
       MemoryService::Parts{&directory_, &pool_, &events_, &control_executor_,
-                           [this] { sweeper_->Poke(); },
+                           &compress_executor_, [this] { sweeper_->Poke(); },
                            [this] { return CheckServing(); }},
       addresses);
   admin_service_ = std::make_unique<AdminService>(

@@ -104,6 +104,7 @@ class Node {
   DataPlane data_plane_;
   ThreadExecutor data_executor_;
   ThreadExecutor control_executor_;
+  ThreadExecutor compress_executor_;
   ThreadExecutor scrub_executor_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<LeaseSweeper> sweeper_;

@@ -118,7 +118,10 @@ grpc::ServerUnaryReactor* MemoryService::ApplyTierPlan(
     return Answer(context, TooManyPlans());
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  parts_.executor->Execute([this, context, request, response, reactor] {
+  Executor* executor = request->tier_changes_size() > 0
+                           ? parts_.compress_executor
+                           : parts_.executor;
+  executor->Execute([this, context, request, response, reactor] {
     const auto apply = [&]() -> absl::Status {
       if (context->IsCancelled()) {
         return absl::CancelledError("the caller has gone: nothing was done");

@@ -31,13 +31,15 @@ class MemoryService final
   static constexpr int kMaxPlans = 256;
 
   // Borrowed, outlive the service. `on_new_lease` runs after a lease was given
-  // that may end before all others. While `check_serving` gives an error,
-  // OpenSession does; it may be empty.
+  // that may end before all others. Plans that compress run on
+  // `compress_executor`, so that those of others do not wait for them. While
+  // `check_serving` gives an error, OpenSession does; it may be empty.
   struct Parts {
     Directory* directory = nullptr;
     PagePool* pool = nullptr;
     NodeEvents* events = nullptr;
     Executor* executor = nullptr;
+    Executor* compress_executor = nullptr;
     std::function<void()> on_new_lease;
     std::function<absl::Status()> check_serving;
   };
