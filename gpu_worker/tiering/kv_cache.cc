@@ -184,7 +184,7 @@ absl::StatusOr<LayerView> KvCache::Impl::PrepareLayer(int layer) {
   if (reads != nullptr) {
     failed.clear();
     FARKV_ASSIGN_OR_RETURN(cold, reads->Layer(layer, *stream, failed));
-    elsewhere = pushdown->Layer(layer);
+    FARKV_ASSIGN_OR_RETURN(elsewhere, pushdown->Layer(layer));
   }
   return step.Layer(layer, lines, cold, elsewhere);
 }

@@ -148,7 +148,8 @@ class KvCache {
   // False at once when nothing of the kind is to come. Not within a step.
   bool WaitForRoom(absl::Duration timeout);
   // UNAVAILABLE or DATA_LOSS when cold rows did not come: see
-  // failed_sequences(); the step must be discarded.
+  // failed_sequences(); the step must be discarded. ABORTED when a node did not
+  // attend: discard the step and repeat it.
   absl::StatusOr<LayerView> PrepareLayer(int layer);
   // The layer's rotated queries, f32 [rows][query heads][head_dim], host
   // memory, read before return; `scale` as attention applies it.

@@ -159,6 +159,8 @@ class NodeLink {
   void RunClose(const CloseCommand& command);
   void CloseAll();
   void RunTimers();
+  bool OwesAnswer() const;
+  void RepeatUnanswered();
   void RenewLeases();
   void RenewBatch(std::span<const std::shared_ptr<RemoteSession>> batch);
   void LoseSessions(const absl::Status& why);
@@ -185,6 +187,7 @@ class NodeLink {
   std::unique_ptr<NodeMap> map_;  // of the present epoch
   absl::Duration granted_lease_;
   absl::Time next_renewal_, next_connect_;
+  absl::Time next_repeat_ = absl::InfinitePast();
 
   mutable absl::Mutex mutex_;
   std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);

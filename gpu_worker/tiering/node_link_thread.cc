@@ -14,13 +14,16 @@ namespace {
 
 // Heartbeats that may go unanswered before a node counts as lost.
 constexpr int kSilentHeartbeats = 4;
+// Between two tries of plans without an answer.
+constexpr absl::Duration kRepeatPause = absl::Milliseconds(500);
 
 }  // namespace
 
 void NodeLink::Main() {
   for (;;) {
     RunTimers();
-    const absl::Time next = healthy() ? next_renewal_ : next_connect_;
+    absl::Time next = healthy() ? next_renewal_ : next_connect_;
+    if (OwesAnswer() && healthy()) next = std::min(next, next_repeat_);
     Command command;
     if (NextCommand(next - clock_.Now(), command)) {
       Run(std::move(command));
@@ -130,6 +133,7 @@ absl::StatusOr<TierPlanResult> NodeLink::Apply(RemoteSession& session,
                          ReasonOf(result.status()) == ErrorReason::kUnspecified;
   if (ambiguous) {
     session.unanswered = call;
+    next_repeat_ = clock_.Now() + kRepeatPause;
   } else {
     session.unanswered.reset();
     ++session.next_number;
@@ -276,6 +280,24 @@ void NodeLink::RunClose(const CloseCommand& command) {
       .IgnoreError();
 }
 
+bool NodeLink::OwesAnswer() const {
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [](const OpenedSession& opened) {
+                       return opened.session->unanswered.has_value();
+                     });
+}
+
+// A plan that was sent without an answer may have taken effect: a page that it
+// moved is readable at its old place for one more lease only.
+void NodeLink::RepeatUnanswered() {
+  next_repeat_ = clock_.Now() + kRepeatPause;
+  const std::vector<OpenedSession> all = sessions_;
+  for (const OpenedSession& opened : all) {
+    if (!opened.session->unanswered.has_value()) continue;
+    RunPlan(opened.sequence, opened.session, TierPlanCall());
+  }
+}
+
 void NodeLink::RunTimers() {
   const absl::Time now = clock_.Now();
   bool is_healthy = false;
@@ -286,6 +308,7 @@ void NodeLink::RunTimers() {
   }
   if (is_healthy) {
     if (now >= next_renewal_) RenewLeases();
+    if (now >= next_repeat_ && OwesAnswer()) RepeatUnanswered();
   } else if (now >= next_connect_) {
     // A failure only means another try later.
     if (ConnectNow().ok()) {

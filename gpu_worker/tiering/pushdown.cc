@@ -18,6 +18,8 @@ namespace {
 
 // How long a node that failed to attend is asked for rows instead.
 constexpr absl::Duration kPause = absl::Seconds(5);
+// Well below what one message may carry.
+constexpr uint64_t kMaxAttendReplyBytes = uint64_t{16} << 20;
 
 // As attention itself rounds the query: once, to the KV dtype.
 std::vector<std::byte> RoundQuery(DType dtype, const float* query,
@@ -46,13 +48,14 @@ Pushdown::Pushdown(const TieringOptions& options, const KvGeometry& geometry,
       geometry_(geometry),
       num_query_heads_(num_query_heads),
       links_(links),
-      paused_until_(links.size(), absl::InfinitePast()),
-      layers_(static_cast<size_t>(geometry.num_layers)) {}
+      layers_(static_cast<size_t>(geometry.num_layers)),
+      paused_until_(links.size(), absl::InfinitePast()) {}
 
 std::vector<bool> Pushdown::Nodes() const {
   std::vector<bool> nodes(links_.size());
   if (options_.cold != ColdMode::kPushdown) return nodes;
   const absl::Time now = Clock::Boottime().Now();
+  absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < links_.size(); ++i) {
     nodes[i] = links_[i]->healthy() && now >= paused_until_[i];
   }
@@ -67,21 +70,24 @@ void Pushdown::Begin(std::span<StepPart> parts, uint64_t step) {
   });
   absl::MutexLock lock(&mutex_);
   status_ = absl::OkStatus();
-  failed_nodes_.clear();
 }
 
-std::span<AttentionElsewhere> Pushdown::Layer(int layer) {
+absl::StatusOr<std::span<AttentionElsewhere>> Pushdown::Layer(int layer) {
+  {
+    absl::MutexLock lock(&mutex_);
+    FARKV_RETURN_IF_ERROR(status_);
+  }
   LayerState& state = layers_[static_cast<size_t>(layer)];
   state.attends.clear();
   state.elsewhere.clear();
   state.sent = false;
   state.received = false;
-  if (!active_) return {};
+  if (!active_) return std::span<AttentionElsewhere>();
   state.elsewhere.resize(parts_.size());
   for (AttentionElsewhere& place : state.elsewhere) {
     place.wait = [this, layer] { Receive(layer); };
   }
-  return state.elsewhere;
+  return std::span<AttentionElsewhere>(state.elsewhere);
 }
 
 AttendSequence Pushdown::MakeSequence(const StepPart& part, int layer, int node,
@@ -109,11 +115,10 @@ AttendSequence Pushdown::MakeSequence(const StepPart& part, int layer, int node,
     }
   }
   if (made.pages.empty()) return made;
-  const SequencePushdown& state = sequence.pushdown;
-  if (!state.globals.empty() &&
-      state.globals[static_cast<size_t>(layer)].step != 0) {
+  const auto globals = sequence.pushdown.globals.find(node);
+  if (globals != sequence.pushdown.globals.end()) {
     made.has_previous = true;
-    made.previous = state.globals[static_cast<size_t>(layer)];
+    made.previous = globals->second[static_cast<size_t>(layer)];
   }
   made.queries = RoundQuery(geometry_.dtype, query,
                             static_cast<size_t>(num_query_heads_) *
@@ -121,57 +126,79 @@ AttendSequence Pushdown::MakeSequence(const StepPart& part, int layer, int node,
   return made;
 }
 
-std::shared_ptr<Pushdown::Attend> Pushdown::MakeAttend(int layer, int node,
-                                                       const float* queries,
-                                                       float scale) const {
+std::shared_ptr<Pushdown::Attend> Pushdown::NewAttend(int node,
+                                                      float scale) const {
   auto attend = std::make_shared<Attend>();
   attend->node = node;
   attend->request.geometry = geometry_;
   attend->request.geometry.num_layers = 0;
   attend->request.num_query_heads = num_query_heads_;
   attend->request.scale = scale;
-  const size_t row = static_cast<size_t>(num_query_heads_) *
-                     static_cast<size_t>(geometry_.head_dim);
-  size_t first_row = 0;
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    const StepPart& part = parts_[i];
-    if (!part.sequence->reads.elsewhere.empty()) {
-      AttendSequence sequence =
-          MakeSequence(part, layer, node, queries + first_row * row);
-      if (!sequence.pages.empty()) {
-        attend->request.sequences.push_back(std::move(sequence));
-        attend->parts.push_back(i);
-      }
-    }
-    first_row += static_cast<size_t>(part.num_rows);
-  }
   return attend;
 }
 
-absl::Status Pushdown::Send(int layer, const float* queries, float scale) {
-  LayerState& state = layers_[static_cast<size_t>(layer)];
-  for (const auto& link : links_) {
-    auto attend = MakeAttend(layer, link->index(), queries, scale);
-    if (attend->request.sequences.empty()) continue;
-    FARKV_ASSIGN_OR_RETURN(std::vector<std::byte> body,
-                           EncodeAttendRequest(attend->request));
-    MessageHeader header;
-    header.type = MessageType::kAttendRequest;
-    header.layer = static_cast<uint32_t>(layer);
-    header.step = step_;
-    attend->call = NodeCall::Start(
-        *link, header, std::move(body), options_.fetch_timeout,
-        [attend = attend.get(),
-         keep = std::weak_ptr(attend)](const Message& reply) -> absl::Status {
-          const auto alive = keep.lock();
-          if (alive == nullptr) return absl::CancelledError("given up");
-          FARKV_ASSIGN_OR_RETURN(attend->replies,
-                                 DecodeAttendReply(reply.body.bytes()));
-          return CheckAttendReply(attend->request, attend->replies);
-        });
-    state.attends.push_back(std::move(attend));
+absl::Status Pushdown::Start(const std::shared_ptr<Attend>& attend, int layer) {
+  FARKV_ASSIGN_OR_RETURN(std::vector<std::byte> body,
+                         EncodeAttendRequest(attend->request));
+  MessageHeader header;
+  header.type = MessageType::kAttendRequest;
+  header.layer = static_cast<uint32_t>(layer);
+  header.step = step_;
+  attend->call = NodeCall::Start(
+      *links_[static_cast<size_t>(attend->node)], header, std::move(body),
+      options_.fetch_timeout,
+      [into = std::weak_ptr(attend)](const Message& reply) -> absl::Status {
+        const auto alive = into.lock();
+        if (alive == nullptr) return absl::CancelledError("given up");
+        FARKV_ASSIGN_OR_RETURN(alive->replies,
+                               DecodeAttendReply(reply.body.bytes()));
+        return CheckAttendReply(alive->request, alive->replies);
+      });
+  layers_[static_cast<size_t>(layer)].attends.push_back(attend);
+  return absl::OkStatus();
+}
+
+// At the most: each page a subtree of its own.
+uint64_t Pushdown::ReplyBytes(size_t pages) const {
+  return static_cast<uint64_t>(pages) *
+         static_cast<uint64_t>(num_query_heads_) *
+         static_cast<uint64_t>(geometry_.head_dim + 2) * sizeof(float);
+}
+
+// Several requests when one reply could grow too large; nodes answer them in
+// parallel.
+absl::Status Pushdown::SendTo(int node, int layer, const float* queries,
+                              float scale) {
+  const size_t row = static_cast<size_t>(num_query_heads_) *
+                     static_cast<size_t>(geometry_.head_dim);
+  std::shared_ptr<Attend> attend = NewAttend(node, scale);
+  size_t pages = 0;
+  size_t first_row = 0;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const StepPart& part = parts_[i];
+    const float* query = queries + first_row * row;
+    first_row += static_cast<size_t>(part.num_rows);
+    if (part.sequence->reads.elsewhere.empty()) continue;
+    AttendSequence sequence = MakeSequence(part, layer, node, query);
+    if (sequence.pages.empty()) continue;
+    if (pages > 0 &&
+        ReplyBytes(pages + sequence.pages.size()) > kMaxAttendReplyBytes) {
+      FARKV_RETURN_IF_ERROR(Start(attend, layer));
+      attend = NewAttend(node, scale);
+      pages = 0;
+    }
+    pages += sequence.pages.size();
+    attend->request.sequences.push_back(std::move(sequence));
+    attend->parts.push_back(i);
   }
-  state.sent = true;
+  return pages > 0 ? Start(attend, layer) : absl::OkStatus();
+}
+
+absl::Status Pushdown::Send(int layer, const float* queries, float scale) {
+  for (const auto& link : links_) {
+    FARKV_RETURN_IF_ERROR(SendTo(link->index(), layer, queries, scale));
+  }
+  layers_[static_cast<size_t>(layer)].sent = true;
   return absl::OkStatus();
 }
 
@@ -187,8 +214,14 @@ void Pushdown::Receive(int layer) {
     const NodeLink& link = *links_[static_cast<size_t>(attend->node)];
     const absl::Status status = attend->call->Wait();
     if (!status.ok()) {
+      spdlog::warn(
+          "node {}, layer {}: pushdown failed, its rows are fetched "
+          "for {}: {}",
+          link.node_id(), layer, absl::FormatDuration(kPause),
+          std::string(status.message()));
       absl::MutexLock lock(&mutex_);
-      failed_nodes_.push_back(attend->node);
+      paused_until_[static_cast<size_t>(attend->node)] =
+          Clock::Boottime().Now() + kPause;
       status_.Update(absl::AbortedError(
           absl::StrCat("node ", link.node_id(), ", layer ", layer,
                        ": pushdown failed: ", std::string(status.message()))));
@@ -215,15 +248,16 @@ void Pushdown::Receive(int layer) {
 void Pushdown::KeepGlobals(StepPart& part, size_t index) {
   Sequence& sequence = *part.sequence;
   SequencePushdown& state = sequence.pushdown;
-  state.globals.resize(layers_.size());
-  for (size_t layer = 0; layer < layers_.size(); ++layer) {
-    AttentionElsewhere& place = layers_[layer].elsewhere[index];
-    state.globals[layer] = {step_, std::move(place.m), std::move(place.l)};
+  std::vector<AttendGlobals> globals;
+  for (const LayerState& layer : layers_) {
+    const AttentionElsewhere& place = layer.elsewhere[index];
+    globals.push_back({step_, place.m, place.l});
   }
   const int64_t copies = int64_t{geometry_.num_layers} * geometry_.num_kv_heads;
   for (const ReadPage& read : sequence.reads.pages) {
     if (read.way != ReadWay::kAttend) continue;
     state.pages[read.node].insert(read.page_index);
+    state.globals[read.node] = globals;
     const int64_t rows = std::popcount(read.slots) * copies;
     sequence.stats.cold_rows_pushed_down += rows;
     sequence.CountReads(read.node, rows);
@@ -237,10 +271,6 @@ absl::Status Pushdown::Commit() {
   {
     absl::MutexLock lock(&mutex_);
     status = status_;
-    const absl::Time until = Clock::Boottime().Now() + kPause;
-    for (const int node : failed_nodes_) {
-      paused_until_[static_cast<size_t>(node)] = until;
-    }
   }
   if (status.ok()) {
     for (size_t i = 0; i < parts_.size(); ++i) {
@@ -248,9 +278,6 @@ absl::Status Pushdown::Commit() {
         KeepGlobals(parts_[i], i);
       }
     }
-  } else {
-    spdlog::warn("{}; its rows are fetched for {}",
-                 std::string(status.message()), absl::FormatDuration(kPause));
   }
   Discard();
   return status;
@@ -274,9 +301,9 @@ Pushdown::Collection Pushdown::StartCollection(
   ScoresRequest request;
   request.num_query_heads = num_query_heads_;
   request.collection = sequence.pushdown.collection;
-  for (size_t layer = 0; layer < sequence.pushdown.globals.size(); ++layer) {
-    request.layers.push_back(
-        {static_cast<int32_t>(layer), sequence.pushdown.globals[layer]});
+  const std::vector<AttendGlobals>& globals = sequence.pushdown.globals[node];
+  for (size_t layer = 0; layer < globals.size(); ++layer) {
+    request.layers.push_back({static_cast<int32_t>(layer), globals[layer]});
   }
   request.pages.assign(pages.begin(), pages.end());
   Collection made{node, std::make_shared<std::vector<PageScores>>(), nullptr};

@@ -6,9 +6,9 @@
 // attend to, and the attention kernel, when it has computed the worker's own
 // leaves, waits for the answers there. Prefill chunks are not pushed down.
 //
-// A node that fails makes the step ABORTED at Commit; for a while its pages are
-// fetched instead, so the repeated step needs nothing of it that other steps
-// do not.
+// A node that fails makes the step ABORTED, at the next layer or at Commit; for
+// a while its pages are fetched instead, so the repeated step needs nothing of
+// it that other steps do not.
 //
 // Scores: a node keeps the weights of the leaves it computed. The m and l that
 // they need are sent along with the next step's queries, or when the scores
@@ -50,8 +50,10 @@ class Pushdown {
 
   // `parts` as ColdReads::Begin has prepared them; `step` is its number.
   void Begin(std::span<StepPart> parts, uint64_t step);
-  // One place per part, in order; empty when nothing is pushed down.
-  std::span<AttentionElsewhere> Layer(int layer);
+  // One place per part, in order; empty when nothing is pushed down. ABORTED
+  // when a node has failed in an earlier layer: the others need not wait for
+  // it, the step is lost already.
+  absl::StatusOr<std::span<AttentionElsewhere>> Layer(int layer);
   // `queries`: f32 [rows of the step][query heads][head_dim], host memory, read
   // before return. Every Layer() that returned places needs it, before the
   // layer's attention is enqueued.
@@ -82,9 +84,10 @@ class Pushdown {
 
   AttendSequence MakeSequence(const StepPart& part, int layer, int node,
                               const float* query) const;
-  std::shared_ptr<Attend> MakeAttend(int layer, int node, const float* queries,
-                                     float scale) const;
-  void Start(Attend& attend, int layer);
+  std::shared_ptr<Attend> NewAttend(int node, float scale) const;
+  absl::Status Start(const std::shared_ptr<Attend>& attend, int layer);
+  absl::Status SendTo(int node, int layer, const float* queries, float scale);
+  uint64_t ReplyBytes(size_t pages) const;
   // On the thread that runs the attention.
   void Receive(int layer);
   void KeepGlobals(StepPart& part, size_t index);
@@ -95,16 +98,15 @@ class Pushdown {
   const KvGeometry geometry_;
   const int num_query_heads_;
   const std::span<const std::unique_ptr<NodeLink>> links_;
-  std::vector<absl::Time> paused_until_;  // by node
 
   std::span<StepPart> parts_;
   uint64_t step_ = 0;
   bool active_ = false;  // the step pushes something down
   std::vector<LayerState> layers_;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);  // the step's first failure
-  std::vector<int> failed_nodes_ ABSL_GUARDED_BY(mutex_);
+  std::vector<absl::Time> paused_until_ ABSL_GUARDED_BY(mutex_);  // by node
 };
 
 }  // namespace farkv

@@ -22,6 +22,9 @@ constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
 constexpr int kMaxRetryDoublings = 5;
 // After a node had no room for a T2 page.
 constexpr absl::Duration kRefused = absl::Seconds(1);
+// Layers of pages in one call, which must end well within its deadline: the
+// node compresses them before it answers.
+constexpr int kMaxCompressed = 256;
 // Tokens whose rows stay exact in T2, from the start of the sequence
 // (attention sinks, arXiv 2309.17453).
 constexpr int kSinkTokens = 4;
@@ -241,6 +244,7 @@ void RemoteTier::Handle(const PagesMoved& event, SequenceMap& sequences) {
     for (PagePlace& each : page.places) each.map = MappedPage();
   }
   sequence->reads = SequenceReads();
+  sequence->promotion = SequencePromotion();
   if (refusal.ok()) return;
   remote.compress_retry_at = Now() + RetryAfterOf(refusal).value_or(kRefused);
   if (!std::exchange(compress_refusal_logged_, true)) {
@@ -397,8 +401,9 @@ void RemoteTier::Compress(Sequence& sequence, std::span<const int> pages) {
   for (const int index : pages) {
     RemotePage& page = remote.pages[static_cast<size_t>(index)];
     std::vector<TierChange>& changes = by_node[static_cast<size_t>(page.node)];
-    if (static_cast<int>(changes.size()) + geometry_.num_layers >
-        kMaxPlanItems) {
+    if (!changes.empty() &&
+        static_cast<int>(changes.size()) + geometry_.num_layers >
+            kMaxCompressed) {
       continue;
     }
     page.moving = true;

@@ -47,8 +47,8 @@ struct SequenceReads {
 
 // What pushed-down steps left at the nodes (pushdown.h).
 struct SequencePushdown {
-  // Of the last committed step that pushed the layer down; step 0: none.
-  std::vector<AttendGlobals> globals;  // [layer]
+  // By node: of the last committed step in which it attended, [layer].
+  std::map<int, std::vector<AttendGlobals>> globals;
   // Pages whose scores a node has gathered since the last collection.
   std::map<int, std::set<int32_t>> pages;  // by node
   uint64_t collection = 0;                 // number of the last one

@@ -152,6 +152,7 @@ void StartPromotions(Sequence& sequence, const T0Lines& lines,
     if ((page.wanted & page.cold()) == 0) continue;
     if (page.state != StoreState::kStored) continue;
     const RemotePage& remote = sequence.remote.pages[static_cast<size_t>(i)];
+    if (remote.moving) continue;  // what T0 gets must be what the node reads
     ReadPage read{page.index, 0, remote.node, ReadWay::kFetch};
     for (int slot = 0; slot < kPageTokens && room > 0; slot += g) {
       const uint64_t group = sequence.table.GroupMask(slot);

@@ -31,8 +31,10 @@ struct Part {
   KeptLeaves leaves;
 };
 
-// Bound on one sequence's dequantised rows of one layer.
+// Bounds of one request: dequantised rows of one sequence and layer, and the
+// partials and weights of all its leaves, pages without live rows included.
 constexpr size_t kMaxDecodedBytes = size_t{1} << 30;
+constexpr uint64_t kMaxLeafBytes = uint64_t{256} << 20;
 
 absl::Status CheckSessionsAreDifferent(const AttendRequest& request) {
   std::set<SessionId> seen;
@@ -52,6 +54,24 @@ absl::Status CheckGeometry(const KvGeometry& asked, const KvGeometry& session) {
       "attend for ", asked.num_kv_heads, " KV heads x ", asked.head_dim, " ",
       DTypeName(asked.dtype), ", the session has ", session.num_kv_heads, " x ",
       session.head_dim, " ", DTypeName(session.dtype)));
+}
+
+// Each leaf has, per query head, 64 weights and a partial; a message of bytes
+// may name pages that take gigabytes.
+absl::Status CheckLeaves(const AttendRequest& request) {
+  uint64_t pages = 0;
+  for (const AttendSequence& sequence : request.sequences) {
+    pages += sequence.pages.size();
+  }
+  const uint64_t leaf_bytes =
+      sizeof(float) * static_cast<uint64_t>(request.num_query_heads) *
+      (uint64_t{kPageTokens} + 2 +
+       static_cast<uint64_t>(request.geometry.head_dim));
+  if (pages <= kMaxLeafBytes / leaf_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "an attend request of ", pages, " pages and ", request.num_query_heads,
+      " query heads; its leaves may take ", kMaxLeafBytes,
+      " bytes, each takes ", leaf_bytes));
 }
 
 bool HasLiveRows(const AttendPage& page) {
@@ -209,6 +229,7 @@ void Compute(const AttendContext& context, const AttendRequest& request,
     rows[i].num_rows = 1;
     rows[i].first_position = sequence.position;
     rows[i].pages = parts[i].pages;
+    if (!sequence.scored) continue;
     parts[i].leaves.weights.reserve(parts[i].pages.size() * heads *
                                     kPageTokens);
   }
@@ -252,6 +273,7 @@ absl::StatusOr<std::vector<std::byte>> AttendPages(
   FARKV_ASSIGN_OR_RETURN(const AttendRequest request,
                          DecodeAttendRequest(body));
   FARKV_RETURN_IF_ERROR(CheckSessionsAreDifferent(request));
+  FARKV_RETURN_IF_ERROR(CheckLeaves(request));
   std::vector<AttendSequenceReply> replies(request.sequences.size());
   std::vector<Part> parts;
   parts.reserve(request.sequences.size());

@@ -57,6 +57,7 @@ absl::Status AttendScores::ApplyLocked(SessionScores& scores, int32_t layer,
   }
   FARKV_RETURN_IF_ERROR(CheckGlobals(globals, found->second));
   const KeptLeaves leaves = std::move(found->second);
+  scores.applied[layer] = leaves.step;
   scores.kept.erase(found);
   kept_bytes_ -= leaves.bytes();
   const size_t heads = globals.m.size();
@@ -85,6 +86,10 @@ bool AttendScores::Keep(const SessionId& session, int32_t layer,
                         KeptLeaves leaves) {
   const std::shared_ptr<SessionScores> scores = FindOrAdd(session);
   absl::MutexLock lock(&scores->mutex);
+  const auto applied = scores->applied.find(layer);
+  if (applied != scores->applied.end() && leaves.step <= applied->second) {
+    return true;
+  }
   const auto found = scores->kept.find(layer);
   if (found != scores->kept.end()) {
     if (found->second.step > leaves.step) return true;

@@ -58,7 +58,8 @@ class AttendScores {
   absl::Status Apply(const SessionId& session, int32_t layer,
                      const KvGeometry& geometry, const AttendGlobals& globals);
   // False when there is no room: nothing is kept of the layer then. Leaves of
-  // an older step than those that are there are dropped.
+  // an older step than those that are there, or of one that was added already
+  // (a late repetition), are dropped.
   bool Keep(const SessionId& session, int32_t layer, KeptLeaves leaves);
   // Applies the request's globals; returns the sums of its pages since the
   // collection before. The last collection again gets the same answer; an
@@ -77,6 +78,8 @@ class AttendScores {
     absl::Mutex mutex;
     absl::flat_hash_map<int32_t, KeptLeaves> kept
         ABSL_GUARDED_BY(mutex);  // by layer
+    absl::flat_hash_map<int32_t, uint64_t> applied
+        ABSL_GUARDED_BY(mutex);  // by layer, the last step that was added
     absl::flat_hash_map<int32_t, PageScores> sums
         ABSL_GUARDED_BY(mutex);  // by page
     uint64_t collection ABSL_GUARDED_BY(mutex) = 0;
