@@ -82,8 +82,8 @@ absl::Status CheckRequest(const AttendRequest& request) {
 
 // Whether `page` belongs to the run of the page before it.
 bool Continues(const AttendPage& before, const AttendPage& page) {
-  return page.page_index == before.page_index + 1 && page.tier == before.tier &&
-         page.t2_bits == before.t2_bits &&
+  return page.page_index == int64_t{before.page_index} + 1 &&
+         page.tier == before.tier && page.t2_bits == before.t2_bits &&
          page.live.empty() == before.live.empty();
 }
 

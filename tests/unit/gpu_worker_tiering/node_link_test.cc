@@ -295,7 +295,11 @@ class MappingLinkTest : public NodeLinkTest {
 
 TEST_F(MappingLinkTest, AMapSocketThatDoesNotAnswerIsTriedOnceForAPlan) {
   absl::Notification answer;
-  const absl::Cleanup unblock = [&answer] { answer.Notify(); };
+  // The server's thread must be out of `answer` before that goes.
+  const absl::Cleanup unblock = [this, &answer] {
+    answer.Notify();
+    map_ = nullptr;
+  };
   StartMap([&](const MapRequest&,
                const PeerCredentials&) -> absl::StatusOr<MapGrant> {
     answer.WaitForNotification();

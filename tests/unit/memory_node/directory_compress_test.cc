@@ -217,7 +217,8 @@ TEST_F(DirectoryCompressTest, WithoutRoomThePageStaysInT1) {
     EXPECT_EQ(moved[1].status.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_EQ(ReasonOf(moved[1].status), ErrorReason::kPoolFull);
     EXPECT_EQ(moved[1].page, (PageName{0, 1}));
-    const PageWanted wanted{1, places[1].generation, AllRows()};
+    const std::vector<uint64_t> rows = AllRows();
+    const PageWanted wanted{1, places[1].generation, rows};
     EXPECT_TRUE(d->BeginFetch(Caller(), 0, {&wanted, 1})[0].ok());
     ASSERT_TRUE(d->Close(TestSession(1), Epoch{77}).ok());
   }
