@@ -80,6 +80,7 @@ nlohmann::ordered_json TiersJson(const TierUsage& t) {
           {"coldRowsRead", t.cold_rows_read()},
           {"coldRowsMapped", t.cold_rows_mapped()},
           {"coldRowsFetched", t.cold_rows_fetched()},
+          {"coldRowsPushedDown", t.cold_rows_pushed_down()},
           {"coldBytesFetched", t.cold_bytes_fetched()},
           {"lateFetches", t.late_fetches()},
           {"plans", t.plans()},

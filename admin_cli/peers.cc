@@ -3,6 +3,7 @@
 #include <chrono>
 #include <iostream>
 
+#include "absl/strings/match.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/error_reason.h"
@@ -24,7 +25,10 @@ void PrintError(const std::string& address, const absl::Status& status,
   if (ReasonOf(status) != ErrorReason::kUnspecified) {
     std::cerr << "reason: " << ErrorReasonName(ReasonOf(status)) << "\n";
   }
-  if (absl::IsUnavailable(status) && !answered) {
+  // gRPC's words when it found nobody; a process that ends or drains says
+  // others.
+  if (absl::IsUnavailable(status) && !answered &&
+      absl::StrContains(status.message(), "connect to")) {
     std::cerr << "hint: is the process running, and is this its address "
                  "(--admin-listen for get and describe, --listen for "
                  "generate)?\n";

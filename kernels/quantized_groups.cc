@@ -1,8 +1,7 @@
 #include "kernels/quantized_groups.h"
 
-#include <bit>
-
 #include "common/base/endian.h"
+#include "common/base/half.h"
 
 namespace farkv {
 namespace {
@@ -128,25 +127,14 @@ GroupScales ReadGroupScales(WeightType type, const std::byte* group) {
   return {};
 }
 
-float HalfBitsToFloat(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
-  const uint32_t magnitude = half & 0x7fffu;
-  if (magnitude >= 0x7c00u) {  // infinity and NaN
-    return std::bit_cast<float>(sign | 0x7f800000u | (magnitude << 13));
-  }
-  // Scaling by 2^112 moves the exponent's bias and renormalises subnormals.
-  const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1.0p112f;
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(scaled) | sign);
-}
-
 void DequantizeRow(WeightType type, const std::byte* row, int32_t cols,
                    float* out) {
   const int32_t group_elements = GroupElements(type);
   const int32_t offset = QuantOffset(type);
   for (int32_t k = 0; k < cols; k += group_elements) {
     const GroupScales group_scales = ReadGroupScales(type, row);
-    const float d = HalfBitsToFloat(group_scales.scale);
-    float m = HalfBitsToFloat(group_scales.minimum);
+    const float d = HalfToFloat(group_scales.scale);
+    float m = HalfToFloat(group_scales.minimum);
     if (type == WeightType::kQ4_K) m = -m;  // d s q - m t
     for (int32_t part = 0; part < group_elements / kPartElements; ++part) {
       uint8_t quants[kPartElements];

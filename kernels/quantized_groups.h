@@ -52,9 +52,6 @@ GroupScales ReadGroupScales(WeightType type, const std::byte* group);
 void DequantizeRow(WeightType type, const std::byte* row, int32_t cols,
                    float* out);
 
-// fp16 to fp32, exact.
-float HalfBitsToFloat(uint16_t half);
-
 }  // namespace farkv
 
 #endif  // FARKV_KERNELS_QUANTIZED_GROUPS_H_

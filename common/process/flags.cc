@@ -151,6 +151,18 @@ int Flags::Impl::Fail(const std::string& message) const {
   return kUsageError;
 }
 
+namespace {
+
+// CLI11 speaks of INI, and of a section as of a key that ends in ".++".
+std::string ConfigErrorText(std::string what) {
+  static constexpr char kParser[] = "INI was not able to parse ";
+  if (what.rfind(kParser, 0) == 0) what = what.substr(sizeof(kParser) - 1);
+  return absl::StrCat("--config: unknown key or bad line: ", what,
+                      "; keys are the names of flags, without sections");
+}
+
+}  // namespace
+
 std::optional<int> Flags::Parse(int argc, const char* const* argv) {
   return Parse(
       std::vector<std::string>(argv + 1, argv + argc),
@@ -168,8 +180,7 @@ std::optional<int> Flags::Parse(const std::vector<std::string>& arguments,
   } catch (const CLI::Success& asked) {  // --help, --version
     return impl_->app.exit(asked);
   } catch (const CLI::ConfigError& error) {
-    return impl_->Fail(
-        absl::StrCat("--config: unknown key or bad line: ", error.what()));
+    return impl_->Fail(ConfigErrorText(error.what()));
   } catch (const CLI::Error& error) {
     return impl_->Fail(error.what());
   }

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/bf16.h"
 #include "common/base/endian.h"
+#include "common/base/half.h"
 #include "common/base/status_macros.h"
-#include "gpu_worker/model/half.h"
 
 namespace farkv {
 namespace {

@@ -37,12 +37,18 @@ absl::StatusCode CodeOf(ucs_status_t status) {
   }
 }
 
+// UCX calls every end of a connection that it notices a timeout, at once though
+// it may be.
+const char* TextOf(ucs_status_t status) {
+  return status == UCS_ERR_ENDPOINT_TIMEOUT ? "the peer has gone"
+                                            : ucs_status_string(status);
+}
+
 }  // namespace
 
 absl::Status FromUcx(ucs_status_t status, absl::string_view what) {
   if (status == UCS_OK) return absl::OkStatus();
-  return absl::Status(CodeOf(status),
-                      absl::StrCat(what, ": ", ucs_status_string(status)));
+  return absl::Status(CodeOf(status), absl::StrCat(what, ": ", TextOf(status)));
 }
 
 }  // namespace farkv

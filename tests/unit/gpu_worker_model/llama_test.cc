@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/engine_run.h"
+#include "common/base/half.h"
 #include "common/base/random.h"
-#include "gpu_worker/model/half.h"
 
 namespace farkv {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "gpu_worker/model/half.h"
+#include "common/base/half.h"
 
 namespace farkv {
 namespace {

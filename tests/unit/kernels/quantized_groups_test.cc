@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "common/base/half.h"
 #include "gtest/gtest.h"
 #include "tests/unit/kernels/stored_weight.h"
 
@@ -40,15 +41,15 @@ TEST(QuantizedGroupsTest, ARowMayStandAtAnyAddress) {
 }
 
 TEST(QuantizedGroupsTest, HalvesKeepZeroSubnormalsAndInfinity) {
-  EXPECT_EQ(HalfBitsToFloat(0x0000), 0.0f);
-  EXPECT_TRUE(std::signbit(HalfBitsToFloat(0x8000)));
-  EXPECT_EQ(HalfBitsToFloat(0x0001), 0x1p-24f);
-  EXPECT_EQ(HalfBitsToFloat(0x03ff), 1023 * 0x1p-24f);
-  EXPECT_EQ(HalfBitsToFloat(0x0400), 0x1p-14f);
-  EXPECT_EQ(HalfBitsToFloat(0xc000), -2.0f);
-  EXPECT_EQ(HalfBitsToFloat(0x7bff), 65504.0f);
-  EXPECT_TRUE(std::isinf(HalfBitsToFloat(0xfc00)));
-  EXPECT_TRUE(std::isnan(HalfBitsToFloat(0x7e00)));
+  EXPECT_EQ(HalfToFloat(0x0000), 0.0f);
+  EXPECT_TRUE(std::signbit(HalfToFloat(0x8000)));
+  EXPECT_EQ(HalfToFloat(0x0001), 0x1p-24f);
+  EXPECT_EQ(HalfToFloat(0x03ff), 1023 * 0x1p-24f);
+  EXPECT_EQ(HalfToFloat(0x0400), 0x1p-14f);
+  EXPECT_EQ(HalfToFloat(0xc000), -2.0f);
+  EXPECT_EQ(HalfToFloat(0x7bff), 65504.0f);
+  EXPECT_TRUE(std::isinf(HalfToFloat(0xfc00)));
+  EXPECT_TRUE(std::isnan(HalfToFloat(0x7e00)));
 }
 
 }  // namespace
