@@ -90,11 +90,14 @@ class DecodeBench {
     UseCluster(cluster_, ColdMode::kMap, map);
     EngineOptions prefetch = BaseOptions();
     UseCluster(cluster_, ColdMode::kPrefetch, prefetch);
-    RequestRun full_run, map_run, prefetch_run;
+    EngineOptions pushdown = BaseOptions();
+    UseCluster(cluster_, ColdMode::kPushdown, pushdown);
+    RequestRun full_run, map_run, prefetch_run, pushdown_run;
     const std::vector<Contender> contenders = {
         [&] { return Measure(full, full_run); },
         [&] { return Measure(map, map_run); },
-        [&] { return Measure(prefetch, prefetch_run); }};
+        [&] { return Measure(prefetch, prefetch_run); },
+        [&] { return Measure(pushdown, pushdown_run); }};
     const auto seconds =
         RunRounds(options_.smoke ? 1 : options_.rounds, contenders);
     FARKV_RETURN_IF_ERROR(status_);
@@ -103,6 +106,8 @@ class DecodeBench {
     Report("map", context, tokens, Compare(seconds[1], seconds[0]), map_run);
     Report("prefetch", context, tokens, Compare(seconds[2], seconds[0]),
            prefetch_run);
+    Report("pushdown", context, tokens, Compare(seconds[3], seconds[0]),
+           pushdown_run);
     return absl::OkStatus();
   }
 
@@ -127,7 +132,8 @@ class DecodeBench {
     line.metrics = {
         {"t0_tokens", tiers.t0_tokens},
         {"t1_tokens", tiers.t1_tokens},
-        {"cold_rows_read", tiers.cold_rows_mapped + tiers.cold_rows_fetched},
+        {"cold_rows_read", tiers.cold_rows_mapped + tiers.cold_rows_fetched +
+                               tiers.cold_rows_pushed_down},
         {"t0_peak_bytes", tiers.t0_peak_bytes},
         {"staging_peak_bytes", tiers.staging_peak_bytes},
         {"late_fetches", tiers.late_fetches},

@@ -274,7 +274,7 @@ void RegisterExactness(CLI::App& app, Run& chosen) {
   command->add_option("--interval", options->interval, "steps between plans");
   command->add_flag("--generate", options->generate,
                     "generate the continuation instead of forcing it");
-  command->add_flag("--sampled", options->sampled, "five cases");
+  command->add_flag("--sampled", options->sampled, "a few of the cases");
   command->add_flag("--corrupt-one-row", options->corrupt_one_row,
                     "nodes flip a bit and checks are off: must fail");
   command->callback([&chosen, options] {
