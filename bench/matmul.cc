@@ -1,7 +1,8 @@
-// farkv-bench matmul: our bf16 product against oneDNN's, and for one row against
-// a plain read of the weights, which bounds decode; the quantised types are in
-// matmul_quantized.cc. Weights rotate over more than four last-level caches, so
-// each product finds its weights in DRAM, as a model's next layer does.
+// farkv-bench matmul: our bf16 product against oneDNN's, and for one row
+// against a plain read of the weights, which bounds decode; the quantised types
+// are in matmul_quantized.cc. Weights rotate over more than four last-level
+// caches, so each product finds its weights in DRAM, as a model's next layer
+// does.
 #include "kernels/matmul.h"
 
 #include <algorithm>

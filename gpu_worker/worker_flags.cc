@@ -108,8 +108,7 @@ void WorkerFlags::Register(Flags& flags) {
                 "release)");
   flags.AddRatio("t2-ratio", &t2_ratio_,
                  "Share of the tokens outside T0 that nodes keep as T2");
-  flags.AddInteger("t2-bits", &t2_bits_, 4, 8,
-                   "Bits of T2: 8 or 4");
+  flags.AddInteger("t2-bits", &t2_bits_, 4, 8, "Bits of T2: 8 or 4");
   flags.AddChoice("cold", &cold_, {"auto", "map", "prefetch", "pushdown"},
                   "How cold rows reach attention");
   flags.AddChoice("exactness", &exactness_, {"bitwise", "rounding"},
