@@ -20,17 +20,17 @@ int64_t ScoreOf(const Sequence& sequence, int index) {
 }  // namespace
 
 std::vector<int> ChooseT2Pages(const Sequence& sequence, int32_t ratio) {
-  int64_t outside = 0;  // tokens outside T0
+  int64_t outside = 0;  // tokens outside T0, by plan
   int64_t in_t2 = 0;
   std::vector<std::pair<int64_t, int>> candidates;  // score, page
   for (int i = 0; i < sequence.table.num_pages(); ++i) {
     const Page& page = sequence.table.page(i);
-    outside += std::popcount(page.cold());
+    outside += std::popcount(page.written & ~page.wanted);
     if (page.state != StoreState::kStored) continue;
     const RemotePage& remote = sequence.remote.pages[static_cast<size_t>(i)];
     if (remote.is_t2() || remote.moving) {
       in_t2 += kPageTokens;
-    } else if (page.cold() == ~uint64_t{0} && page.wanted == 0) {
+    } else if (page.wanted == 0) {
       candidates.emplace_back(ScoreOf(sequence, i), i);
     }
   }

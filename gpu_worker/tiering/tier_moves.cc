@@ -29,14 +29,16 @@ void DropGroups(Sequence& sequence, Page& page, uint64_t keep, T0Lines& lines) {
   }
 }
 
-std::vector<Tier> TiersOf(const Sequence& sequence) {
+// As the last plan has it: what a store or a promotion under way has moved so
+// far must not change the next plan.
+std::vector<Tier> PlannedTiers(const Sequence& sequence) {
   std::vector<Tier> tiers;
   tiers.reserve(static_cast<size_t>(sequence.table.num_tokens()));
   for (int i = 0; i < sequence.table.num_pages(); ++i) {
     const Page& page = sequence.table.page(i);
     for (int slot = 0; slot < std::popcount(page.written); ++slot) {
-      const bool resident = (page.resident >> slot & 1) != 0;
-      tiers.push_back(resident ? Tier::kT0 : Tier::kT1);
+      const bool in_t0 = (page.wanted >> slot & 1) != 0;
+      tiers.push_back(in_t0 ? Tier::kT0 : Tier::kT1);
     }
   }
   return tiers;
@@ -117,7 +119,7 @@ bool IsPlanDue(const Sequence& sequence, int64_t tokens_before) {
 }
 
 absl::Status MakePlan(Sequence& sequence, T0Lines& lines) {
-  const std::vector<Tier> tiers = TiersOf(sequence);
+  const std::vector<Tier> tiers = PlannedTiers(sequence);
   PlacementInput input;
   input.scores = sequence.scores;
   input.tiers = tiers;
