@@ -1,5 +1,8 @@
 # Build helpers: the only place where flags and include paths are set.
 option(FARKV_BUILD_TESTS "Build the tests" ON)
+# Half of a test file's compile time goes into GoogleTest's headers. Off for a
+# build whose objects a compiler cache shares between folders.
+option(FARKV_TEST_PCH "Precompile the headers that nearly every test reads" ON)
 set(FARKV_SANITIZER "" CACHE STRING "address, thread, fuzzer or empty")
 
 add_library(farkv_options INTERFACE)
@@ -60,6 +63,22 @@ function(farkv_binary name)
   target_link_libraries(${name} PRIVATE farkv_options ${ARG_DEPS})
 endfunction()
 
+# Tests check, they are not measured: -O1 compiles a third faster than -O3.
+add_library(farkv_test_options INTERFACE)
+target_compile_options(farkv_test_options INTERFACE
+  -pthread $<$<CONFIG:Release>:-O1>)
+target_link_libraries(farkv_test_options INTERFACE farkv_options
+  GTest::gmock GTest::gtest_main absl::status absl::statusor absl::strings)
+if(FARKV_BUILD_TESTS AND FARKV_TEST_PCH)
+  add_library(farkv_test_pch OBJECT ${CMAKE_SOURCE_DIR}/tests/testing/pch.cc)
+  target_link_libraries(farkv_test_pch PRIVATE farkv_test_options)
+  target_precompile_headers(farkv_test_pch PRIVATE
+    <gtest/gtest.h> <gmock/gmock.h> <algorithm> <filesystem> <fstream> <map>
+    <memory> <random> <set> <string> <thread> <vector>
+    <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/time/clock.h>
+    <absl/synchronization/mutex.h>)
+endif()
+
 # farkv_test(NAME SRCS ... DEPS ... LABELS ... [TIMEOUT s]): one GoogleTest
 # program, registered with ctest under NAME with LABELS: its kind (unit,
 # conformance, model, golden, integration, faults, bench, fuzz), and any of
@@ -72,8 +91,10 @@ function(farkv_test name)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${name} ${ARG_SRCS})
-  target_link_libraries(${name} PRIVATE farkv_options ${ARG_DEPS}
-    GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE farkv_test_options ${ARG_DEPS})
+  if(FARKV_TEST_PCH)
+    target_precompile_headers(${name} REUSE_FROM farkv_test_pch)
+  endif()
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   set(sets ${ARG_LABELS})
