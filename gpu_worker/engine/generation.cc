@@ -11,12 +11,12 @@ namespace farkv {
 namespace {
 
 absl::Status CheckTokens(const char* field, const std::vector<int32_t>& tokens,
-                         int32_t vocab_size) {
+                         int32_t vocab_size, int32_t least = 0) {
   for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i] < 0 || tokens[i] >= vocab_size) {
+    if (tokens[i] < least || tokens[i] >= vocab_size) {
       return absl::InvalidArgumentError(
           absl::StrCat(field, "[", i, "] is token ", tokens[i],
-                       ", must lie in [0, ", vocab_size, ")"));
+                       ", must lie in [", least, ", ", vocab_size, ")"));
     }
   }
   return absl::OkStatus();
@@ -59,7 +59,8 @@ absl::Status GenerationRequest::Validate(int32_t vocab_size,
     return absl::InvalidArgumentError("the prompt is empty");
   }
   FARKV_RETURN_IF_ERROR(CheckTokens("prompt", prompt, vocab_size));
-  FARKV_RETURN_IF_ERROR(CheckTokens("forced_tokens", forced, vocab_size));
+  FARKV_RETURN_IF_ERROR(
+      CheckTokens("forced_tokens", forced, vocab_size, kFreeToken));
   FARKV_RETURN_IF_ERROR(
       CheckTokens("stopping.stop_token_ids", stop_tokens, vocab_size));
   FARKV_RETURN_IF_ERROR(sampling.Validate());

@@ -23,6 +23,9 @@ inline constexpr size_t kMaxStopBytes = 256;
 inline constexpr size_t kMaxStopTokens = 1024;
 inline constexpr size_t kMaxRequestIdBytes = 256;
 
+// In GenerationRequest::forced: this one is chosen as any other.
+inline constexpr int32_t kFreeToken = -1;
+
 struct GenerationRequest {
   std::string request_id;  // empty: the engine makes one
   std::vector<int32_t> prompt;
@@ -33,7 +36,8 @@ struct GenerationRequest {
   std::vector<int32_t> stop_tokens;
   bool ignore_eos = false;
   bool include_stop = false;
-  // Processed as if it had been generated; counts into max_new_tokens.
+  // Processed as if they had been generated, kFreeToken left out; all count
+  // into max_new_tokens.
   std::vector<int32_t> forced;
   std::optional<int32_t> hbm_ratio;  // 1/10,000; default: the worker's
   absl::Time deadline = absl::InfiniteFuture();

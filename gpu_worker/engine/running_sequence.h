@@ -61,7 +61,9 @@ class RunningSequence {
 
  private:
   bool forced_next() const {
-    return generated() < static_cast<int64_t>(request_.forced.size());
+    const auto index = static_cast<size_t>(generated());
+    return index < request_.forced.size() &&
+           request_.forced[index] != kFreeToken;
   }
   std::optional<GenerationEnd> StopAt(int32_t token,
                                       std::span<const int32_t> eos_tokens);

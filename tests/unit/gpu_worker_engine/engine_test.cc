@@ -139,6 +139,23 @@ class EngineTest : public ::testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
+TEST_F(EngineTest, AFreeTokenAmongForcedOnesIsChosenAndTheRestIsForced) {
+  EngineOptions options = options_;
+  const auto engine = Engine::Create(std::move(options)).value();
+  GenerationRequest request = Request("free", 1, 4);
+  request.forced = {7, kFreeToken, 9};
+  const Output first = Collect(*engine->Submit(request).value());
+  ASSERT_THAT(first.tokens, ::testing::SizeIs(4));
+  EXPECT_EQ(first.tokens[0], 7);
+  EXPECT_EQ(first.tokens[2], 9);
+  // What was chosen, forced, changes nothing behind it.
+  request.forced[1] = first.tokens[1];
+  EXPECT_EQ(Collect(*engine->Submit(request).value()).tokens, first.tokens);
+  request.forced[1] = kFreeToken - 1;
+  EXPECT_THAT(std::string(engine->Submit(request).status().message()),
+              HasSubstr("forced_tokens[1] is token -2"));
+}
+
 TEST_F(EngineTest, AParkedSequenceRunsAgainWhileTheOldestGoesOn) {
   Start(ShareInSets(4000) + ShareInSets(300) + 2);
   node_.RefuseStores(1 << 20);
