@@ -17,6 +17,9 @@ absl::Status EngineOptions::Validate() const {
   FARKV_RETURN_IF_ERROR(
       CheckRange("the prefill chunk", prefill_chunk, 1, 1 << 16));
   FARKV_RETURN_IF_ERROR(placement.Validate());
+  if (destruction.has_value()) {
+    FARKV_RETURN_IF_ERROR(destruction->Validate());
+  }
   if (placement.granularity != tiering.granularity) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--granularity is ", tiering.granularity, " for T0 lines and ",
@@ -45,6 +48,14 @@ absl::StatusOr<std::shared_ptr<GenerationStream>> Engine::Submit(
   const ModelConfig& config = model().config;
   FARKV_RETURN_IF_ERROR(
       request.Validate(config.vocab_size, config.max_position));
+  const auto& destruction = request.destruction.has_value()
+                                ? request.destruction
+                                : options().destruction;
+  if (destruction.has_value() && !request.destroy_nothing) {
+    FARKV_RETURN_IF_ERROR(destruction->Validate());
+    FARKV_RETURN_IF_ERROR(destruction->ValidateRequest(
+        static_cast<int64_t>(request.prompt.size())));
+  }
   return loop_->queue().Push(std::move(request), absl::Now());
 }
 
@@ -128,15 +139,31 @@ std::vector<SequenceInfo> Engine::Loop::Sequences() const {
   return infos;
 }
 
-absl::StatusOr<std::vector<PageTierMap>> Engine::Loop::TierMap(
+absl::StatusOr<SequenceId> Engine::Loop::FindRunning(
     const std::string& request_id) const {
   for (const auto& sequence : running_) {
-    if (sequence->request().request_id == request_id) {
-      return cache_->TierMap(sequence->id);
-    }
+    if (sequence->request().request_id == request_id) return sequence->id;
   }
   return absl::NotFoundError(
       absl::StrCat("no running sequence has request id \"", request_id, "\""));
+}
+
+absl::StatusOr<std::vector<PageTierMap>> Engine::Loop::TierMap(
+    const std::string& request_id) const {
+  FARKV_ASSIGN_OR_RETURN(const SequenceId id, FindRunning(request_id));
+  return cache_->TierMap(id);
+}
+
+absl::StatusOr<std::vector<int64_t>> Engine::Loop::LivePositions(
+    const std::string& request_id) const {
+  FARKV_ASSIGN_OR_RETURN(const SequenceId id, FindRunning(request_id));
+  return cache_->LivePositions(id);
+}
+
+absl::StatusOr<std::vector<EvictionRecord>> Engine::Loop::Evictions(
+    const std::string& request_id) const {
+  FARKV_ASSIGN_OR_RETURN(const SequenceId id, FindRunning(request_id));
+  return cache_->Evictions(id);
 }
 
 }  // namespace farkv

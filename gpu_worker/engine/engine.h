@@ -46,6 +46,12 @@ class EngineView {
   // NOT_FOUND naming the request when none of that id is running.
   virtual absl::StatusOr<std::vector<PageTierMap>> TierMap(
       const std::string& request_id) const = 0;
+  // Likewise: the positions that have a row in some layer and KV head, as the
+  // next step will find them; and the last events that destroyed rows.
+  virtual absl::StatusOr<std::vector<int64_t>> LivePositions(
+      const std::string& request_id) const = 0;
+  virtual absl::StatusOr<std::vector<EvictionRecord>> Evictions(
+      const std::string& request_id) const = 0;
 };
 
 struct EngineLoad {

@@ -82,9 +82,7 @@ void Engine::Loop::Admit() {
   }
 }
 
-// False when it has to wait for T0.
-bool Engine::Loop::AdmitOne(WaitingRequest waiting) {
-  const GenerationRequest& request = waiting.request;
+SequenceSpec Engine::Loop::MakeSpec(const GenerationRequest& request) const {
   SequenceSpec spec;
   spec.session = SessionId::Random();
   spec.request_id = request.request_id;
@@ -94,6 +92,17 @@ bool Engine::Loop::AdmitOne(WaitingRequest waiting) {
   if (request.hbm_ratio.has_value()) {
     spec.placement.hbm_ratio = *request.hbm_ratio;
   }
+  if (!request.destroy_nothing) {
+    spec.destruction = request.destruction.has_value() ? request.destruction
+                                                       : options_.destruction;
+  }
+  spec.destruction_seed = request.sampling.seed;
+  return spec;
+}
+
+// False when it has to wait for T0.
+bool Engine::Loop::AdmitOne(WaitingRequest waiting) {
+  const SequenceSpec spec = MakeSpec(waiting.request);
   absl::StatusOr<SequenceId> id = cache_->Open(spec);
   if (absl::IsResourceExhausted(id.status()) && !running_.empty()) {
     queue_.PutBack(std::move(waiting));

@@ -34,6 +34,10 @@ class Engine::Loop final : public EngineView {
   std::vector<SequenceInfo> Sequences() const override;
   absl::StatusOr<std::vector<PageTierMap>> TierMap(
       const std::string& request_id) const override;
+  absl::StatusOr<std::vector<int64_t>> LivePositions(
+      const std::string& request_id) const override;
+  absl::StatusOr<std::vector<EvictionRecord>> Evictions(
+      const std::string& request_id) const override;
 
  private:
   using Batch = std::vector<RunningSequence*>;
@@ -43,6 +47,8 @@ class Engine::Loop final : public EngineView {
   void PublishLoad();
   void Admit();
   bool AdmitOne(WaitingRequest waiting);
+  SequenceSpec MakeSpec(const GenerationRequest& request) const;
+  absl::StatusOr<SequenceId> FindRunning(const std::string& request_id) const;
   void EndExpired();
   void StepOnce();
   // One forward pass over `batch`; ABORTED ones are repeated.

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "absl/status/status.h"
 #include "common/layout/kv_geometry.h"
+#include "common/policy/destruction_event.h"
 #include "common/policy/placement_settings.h"
 #include "common/telemetry/metrics.h"
 #include "gpu_worker/tiering/tiering_options.h"
@@ -22,6 +24,14 @@ using LogitSink =
     std::function<void(const std::string& request_id, int64_t position,
                        std::span<const float> logits)>;
 
+class EngineView;
+
+// Runs with the logit sink and may ask which of the request's rows are left:
+// those that the step behind those logits left, destroyed what was due after
+// it. On the engine's thread.
+using CacheSink = std::function<void(
+    const EngineView& engine, const std::string& request_id, int64_t position)>;
+
 struct EngineOptions {
   std::string model;  // directory, or a .gguf file (ModelFiles)
   std::string device = "cpu";
@@ -33,7 +43,10 @@ struct EngineOptions {
   uint64_t seed = 0;        // of requests that name none
   PlacementSettings placement;
   TieringOptions tiering;
+  // What destroys rows of requests that say nothing of it; nullopt: nothing.
+  std::optional<DestructionSettings> destruction;
   LogitSink logit_sink;        // may be empty
+  CacheSink cache_sink;        // may be empty
   Metrics* metrics = nullptr;  // borrowed; may be null
 
   // INVALID_ARGUMENT naming the flag, its value and the allowed range.

@@ -231,6 +231,10 @@ void Engine::Loop::Deliver(const Batch& batch, std::span<const int64_t> rows,
       options_.logit_sink(sequence.request().request_id, sequence.processed(),
                           chosen_by);
     }
+    if (options_.cache_sink) {
+      options_.cache_sink(*this, sequence.request().request_id,
+                          sequence.processed());
+    }
     const bool first = sequence.generated() == 0;
     (first ? metrics_.first_token_seconds : metrics_.token_seconds)
         .Observe(absl::ToDoubleSeconds(now - sequence.last_token));

@@ -40,6 +40,10 @@ struct GenerationRequest {
   // into max_new_tokens.
   std::vector<int32_t> forced;
   std::optional<int32_t> hbm_ratio;  // 1/10,000; default: the worker's
+  // What may destroy rows of this request; default: what the worker's options
+  // say. Its draws follow the request id and the seed of `sampling`.
+  std::optional<DestructionSettings> destruction;
+  bool destroy_nothing = false;  // whatever the worker's options say
   absl::Time deadline = absl::InfiniteFuture();
 
   // INVALID_ARGUMENT naming field, value and range.

@@ -34,6 +34,9 @@ absl::Status KvCache::Impl::CheckSpec(const SequenceSpec& spec) const {
         "sequence ", spec.request_id, ": granularity is ",
         spec.placement.granularity, ", the worker's is ", options.granularity));
   }
+  if (spec.destruction.has_value()) {
+    return absl::UnimplementedError("destruction is not wired yet");
+  }
   return spec.placement.Validate();
 }
 

@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,7 +37,9 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/layout/kv_geometry.h"
+#include "common/policy/destruction_event.h"
 #include "common/transport/transport.h"
+#include "gpu_worker/tiering/eviction_record.h"
 #include "gpu_worker/tiering/tiering_options.h"
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
@@ -52,6 +55,9 @@ struct SequenceSpec {
   int64_t prompt_tokens = 0;    // at least 1
   int64_t max_tokens = 0;       // prompt and every token that may follow
   PlacementSettings placement;  // granularity must equal the worker's
+  // Which rows may be destroyed, and when; nullopt: none ever.
+  std::optional<DestructionSettings> destruction;
+  uint64_t destruction_seed = 0;  // of its draws, beside the request id
 };
 
 // New rows of one sequence in this step: its next `num_rows` positions.
@@ -82,6 +88,15 @@ struct SequenceTierStats {
   int64_t late_fetches = 0, plans = 0, deferred_drops = 0;
   int64_t recomputed_tokens = 0;
   int64_t lost_score_collections = 0;  // answers of nodes that did not come
+  // Rows that no longer exist, all layers and KV heads; t3_tokens are those
+  // that are gone in every one of them.
+  int64_t destroyed_rows = 0;
+  int64_t evictions = 0;            // events that destroyed rows
+  int64_t postponed_evictions = 0;  // steps that an event had to wait
+  // Tokens that a head has lost as a share of those generated (ALGORITHMS
+  // 1.3): at the end, and averaged over the steps.
+  double destroyed_share = 0, destroyed_share_average = 0;
+  uint64_t evictions_digest = 0;  // of all decisions so far, in order
   std::map<std::string, int64_t> cold_rows_by_node;  // by node id
   std::string cold_mode;  // what the last cold read used; "none" before it
 };
@@ -166,6 +181,11 @@ class KvCache {
 
   SequenceTierStats Stats(SequenceId sequence) const;
   std::vector<PageTierMap> TierMap(SequenceId sequence) const;
+  // The last kMaxEvictionRecords events, oldest first.
+  std::vector<EvictionRecord> Evictions(SequenceId sequence) const;
+  std::vector<PageLiveRows> LiveRows(SequenceId sequence) const;
+  // Positions with a row in some layer and KV head, ascending.
+  std::vector<int64_t> LivePositions(SequenceId sequence) const;
   // Cumulative attention per position, fixed point 2^-40. Waits for what nodes
   // have gathered; not during a step.
   std::vector<int64_t> Scores(SequenceId sequence);

@@ -22,7 +22,8 @@ SequenceTierStats KvCache::Stats(SequenceId id) const {
   }
   for (int i = 0; i < sequence->table.num_pages(); ++i) {
     const Page& page = sequence->table.page(i);
-    stats.t0_tokens += std::popcount(page.written & page.resident);
+    stats.t0_tokens += std::popcount(page.alive & page.resident);
+    stats.t3_tokens += std::popcount(page.written & ~page.alive);
     const bool t2 = page.cold() != 0 && RemotePageOf(*sequence, i).is_t2();
     (t2 ? stats.t2_tokens : stats.t1_tokens) += std::popcount(page.cold());
   }
@@ -46,12 +47,45 @@ std::vector<PageTierMap> KvCache::TierMap(SequenceId id) const {
     const bool t2 = page.cold() != 0 && RemotePageOf(*sequence, i).is_t2();
     const Tier cold_tier = t2 ? Tier::kT2 : Tier::kT1;
     for (int slot = 0; slot < std::popcount(page.written); ++slot) {
+      const bool alive = (page.alive >> slot & 1) != 0;
       const bool resident = (page.resident >> slot & 1) != 0;
-      entry.tiers.push_back(resident ? Tier::kT0 : cold_tier);
+      entry.tiers.push_back(!alive     ? Tier::kT3
+                            : resident ? Tier::kT0
+                                       : cold_tier);
     }
     map.push_back(std::move(entry));
   }
   return map;
+}
+
+std::vector<EvictionRecord> KvCache::Evictions(SequenceId id) const {
+  const Sequence* sequence = impl_->Find(id);
+  if (sequence == nullptr) return {};
+  const auto& records = sequence->destruction.records;
+  return {records.begin(), records.end()};
+}
+
+std::vector<PageLiveRows> KvCache::LiveRows(SequenceId id) const {
+  std::vector<PageLiveRows> rows;
+  const Sequence* sequence = impl_->Find(id);
+  if (sequence == nullptr) return rows;
+  for (int i = 0; i < sequence->table.num_pages(); ++i) {
+    rows.push_back({i, sequence->table.page(i).live});
+  }
+  return rows;
+}
+
+std::vector<int64_t> KvCache::LivePositions(SequenceId id) const {
+  std::vector<int64_t> positions;
+  const Sequence* sequence = impl_->Find(id);
+  if (sequence == nullptr) return positions;
+  for (int i = 0; i < sequence->table.num_pages(); ++i) {
+    for (uint64_t left = sequence->table.page(i).alive; left != 0;
+         left &= left - 1) {
+      positions.push_back(int64_t{i} * kPageTokens + std::countr_zero(left));
+    }
+  }
+  return positions;
 }
 
 std::vector<int64_t> KvCache::Scores(SequenceId id) {

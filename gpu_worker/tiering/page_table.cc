@@ -1,6 +1,7 @@
 #include "gpu_worker/tiering/page_table.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace farkv {
 namespace {
@@ -14,10 +15,34 @@ int64_t PageTable::SetsFor(int num_rows) const {
          DivideUp(num_tokens_, granularity_);
 }
 
-void PageTable::SetWritten(Page& page, uint64_t written) {
-  page.written = written;
-  std::fill(page.live.begin(), page.live.end(), written);
+void PageTable::AddWritten(Page& page, uint64_t slots) {
+  page.written |= slots;
+  page.alive |= slots;
+  for (uint64_t& live : page.live) live |= slots;
   page.version = ++last_version_;
+}
+
+void PageTable::RemoveWritten(Page& page, uint64_t slots) {
+  page.written &= ~slots;
+  page.alive &= ~slots;
+  for (uint64_t& live : page.live) live &= ~slots;
+  page.version = ++last_version_;
+}
+
+int64_t PageTable::Keep(Page& page, std::span<const uint64_t> live) {
+  int64_t destroyed = 0;
+  uint64_t alive = 0;
+  for (size_t i = 0; i < page.live.size(); ++i) {
+    const uint64_t kept = page.live[i] & live[i];
+    destroyed += std::popcount(page.live[i] & ~kept);
+    page.live[i] = kept;
+    alive |= kept;
+  }
+  if (destroyed == 0) return 0;
+  page.alive = alive;
+  page.eviction_due = true;
+  page.version = ++last_version_;
+  return destroyed;
 }
 
 void PageTable::Append(int num_rows, T0Lines& lines) {
@@ -41,7 +66,7 @@ void PageTable::Append(int num_rows, T0Lines& lines) {
     for (int slot = first; slot < first + count; ++slot) {
       if ((last.resident >> slot & 1) == 0) Adopt(last, slot, lines.Allocate());
     }
-    SetWritten(last, last.written | SlotMask(first, count));
+    AddWritten(last, SlotMask(first, count));
     num_tokens_ += count;
   }
 }
@@ -59,7 +84,7 @@ void PageTable::Truncate(int64_t num_tokens, T0Lines& lines) {
   const int rest = static_cast<int>(num_tokens % kPageTokens);
   if (rest == 0) return;
   Page& last = page(static_cast<int>(keep_pages - 1));
-  SetWritten(last, SlotMask(0, rest));
+  RemoveWritten(last, ~SlotMask(0, rest));
   for (int slot = 0; slot < kPageTokens; slot += granularity_) {
     if (slot >= rest) Drop(last, slot, lines);
   }

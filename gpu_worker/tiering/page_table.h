@@ -2,14 +2,16 @@
 // Layers share one decision, so residence is kept per position; live bitmaps
 // per layer and KV head. Where a page lies on its node: remote_pages.h.
 //
-// A slot is *written* once its row exists, *resident* while its group has a
-// line set, and *cold* when it is written and not resident; a cold slot's page
-// is stored. Thread-compatible: the engine thread owns it.
+// A slot is *written* once its row has existed, *alive* while some layer and KV
+// head has a live row there, *resident* while its group has a line set, and
+// *cold* when it is alive and not resident; a cold slot's page is stored.
+// Thread-compatible: the engine thread owns it.
 #ifndef FARKV_GPU_WORKER_TIERING_PAGE_TABLE_H_
 #define FARKV_GPU_WORKER_TIERING_PAGE_TABLE_H_
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "common/layout/kv_geometry.h"
@@ -20,13 +22,22 @@ namespace farkv {
 // kOpen: the tail, or a page whose last rows are being written. kFull: sealed
 // and waiting for its store. kStoring: its rows have been copied out and are
 // on their way. kStored: the node has confirmed every layer. kLost: it was
-// stored, and the node has lost it or given it away.
-enum class StoreState : uint8_t { kOpen, kFull, kStoring, kStored, kLost };
+// stored, and the node has lost it or given it away. kGone: all its rows have
+// been destroyed; no node needs to have it.
+enum class StoreState : uint8_t {
+  kOpen,
+  kFull,
+  kStoring,
+  kStored,
+  kLost,
+  kGone
+};
 
 struct Page {
   int32_t index = 0;
   StoreState state = StoreState::kOpen;
   uint64_t written = 0;            // bit per slot
+  uint64_t alive = 0;              // the OR of `live`
   uint64_t resident = 0;           // bit per slot, whole groups
   uint64_t wanted = ~uint64_t{0};  // slots that the plan wants in T0
   std::vector<LineSetId> lines;    // [64 / g]
@@ -34,8 +45,10 @@ struct Page {
   // Changes whenever runs must say something else; never the same twice
   // within a table.
   uint64_t version = 0;
+  // Its node counts rows as live that have been destroyed since.
+  bool eviction_due = false;
 
-  uint64_t cold() const { return written & ~resident; }
+  uint64_t cold() const { return alive & ~resident; }
   bool full() const { return written == ~uint64_t{0}; }
   const uint64_t* layer_live(int layer, int num_kv_heads) const {
     return live.data() +
@@ -71,7 +84,12 @@ class PageTable {
   // Removes the last positions, with the sets that they alone used.
   void Truncate(int64_t num_tokens, T0Lines& lines);
 
-  // Drops the line set of the group of `slot`; the page must be stored.
+  // Destroys the rows of `page` that are not in `live`, [layer][KV head]
+  // bitmaps, for good. Returns how many there were.
+  int64_t Keep(Page& page, std::span<const uint64_t> live);
+
+  // Drops the line set of the group of `slot`; the page must be stored, or the
+  // group dead.
   void Drop(Page& page, int slot, T0Lines& lines);
   // Gives the group of `slot` a set that already holds its rows.
   void Adopt(Page& page, int slot, LineSetId set);
@@ -84,7 +102,8 @@ class PageTable {
   }
 
  private:
-  void SetWritten(Page& page, uint64_t written);
+  void AddWritten(Page& page, uint64_t slots);
+  void RemoveWritten(Page& page, uint64_t slots);
 
   KvGeometry geometry_;
   int granularity_;

@@ -83,7 +83,8 @@ void RunCache::Build(int layer, const Page& page, const T0Lines& lines,
   const uint64_t cold_slots = page.cold();
   for (int slot = 0; slot < kPageTokens;) {
     const uint64_t here = uint64_t{1} << slot;
-    if ((page.written & here) == 0) {
+    if ((page.written & here) == 0 ||
+        ((page.resident | cold_slots) & here) == 0) {
       ++slot;
       continue;
     }

@@ -1,8 +1,8 @@
 // Turns the page table of one sequence into the runs that attention reads,
 // and keeps them between steps: only pages that changed are built again.
 //
-// Every written slot is covered exactly once: by its T0 line while its group
-// is resident, else by a cold block (a staging piece or a mapped page).
+// Every slot that is alive is covered exactly once: by its T0 line while its
+// group is resident, else by a cold block (a staging piece or a mapped page).
 // Thread-compatible.
 #ifndef FARKV_GPU_WORKER_TIERING_RUN_CACHE_H_
 #define FARKV_GPU_WORKER_TIERING_RUN_CACHE_H_

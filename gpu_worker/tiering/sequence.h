@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "gpu_worker/tiering/page_table.h"
 #include "gpu_worker/tiering/remote_pages.h"
 #include "gpu_worker/tiering/run_cache.h"
+#include "gpu_worker/tiering/window_queries.h"
 
 namespace farkv {
 
@@ -61,6 +64,18 @@ struct SequencePromotion {
   absl::Time retry_at = absl::InfinitePast();
 };
 
+// What destroying rows needs to remember (destruction.h).
+struct SequenceDestruction {
+  int64_t destroyed = 0;  // rows of each layer and KV head
+  // An event whose rows could not be read, and how many rows of each head were
+  // cached then: it takes place after a later step.
+  std::optional<DestructionEvent> postponed;
+  int64_t cached_then = 0;
+  QueryRing queries;
+  LossRecord loss;
+  std::deque<EvictionRecord> records;
+};
+
 struct Sequence {
   Sequence(SequenceId sequence_id, SequenceSpec sequence_spec, int64_t sets,
            const KvGeometry& geometry, int granularity)
@@ -86,6 +101,7 @@ struct Sequence {
   SequenceReads reads;
   SequencePushdown pushdown;
   SequencePromotion promotion;
+  SequenceDestruction destruction;
   std::vector<int64_t> reads_by_node;  // cold rows read, by node index
 
   void CountReads(int node, int64_t rows) {

@@ -25,11 +25,11 @@ std::vector<int> ChooseT2Pages(const Sequence& sequence, int32_t ratio) {
   std::vector<std::pair<int64_t, int>> candidates;  // score, page
   for (int i = 0; i < sequence.table.num_pages(); ++i) {
     const Page& page = sequence.table.page(i);
-    outside += std::popcount(page.written & ~page.wanted);
+    outside += std::popcount(page.alive & ~page.wanted);
     if (page.state != StoreState::kStored) continue;
     const RemotePage& remote = sequence.remote.pages[static_cast<size_t>(i)];
     if (remote.is_t2() || remote.moving) {
-      in_t2 += kPageTokens;
+      in_t2 += std::popcount(page.alive);
     } else if (page.wanted == 0) {
       candidates.emplace_back(ScoreOf(sequence, i), i);
     }

@@ -25,7 +25,7 @@ void DropGroups(Sequence& sequence, Page& page, uint64_t keep, T0Lines& lines) {
     const uint64_t group = sequence.table.GroupMask(slot);
     if ((page.resident & group) == 0 || (keep & group) != 0) continue;
     sequence.table.Drop(page, slot, lines);
-    sequence.stats.demoted_tokens += std::popcount(page.written & group);
+    sequence.stats.demoted_tokens += std::popcount(page.alive & group);
   }
 }
 
@@ -37,8 +37,9 @@ std::vector<Tier> PlannedTiers(const Sequence& sequence) {
   for (int i = 0; i < sequence.table.num_pages(); ++i) {
     const Page& page = sequence.table.page(i);
     for (int slot = 0; slot < std::popcount(page.written); ++slot) {
+      const bool alive = (page.alive >> slot & 1) != 0;
       const bool in_t0 = (page.wanted >> slot & 1) != 0;
-      tiers.push_back(in_t0 ? Tier::kT0 : Tier::kT1);
+      tiers.push_back(!alive ? Tier::kT3 : in_t0 ? Tier::kT0 : Tier::kT1);
     }
   }
   return tiers;
