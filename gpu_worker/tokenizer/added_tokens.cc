@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "gpu_worker/tokenizer/pre_tokenizers.h"
 #include "gpu_worker/tokenizer/utf8.h"
 
 namespace farkv {
@@ -75,6 +77,7 @@ absl::StatusOr<AddedTokens> AddedTokens::Create(
     }
     if (made.tree_.Add(content, static_cast<int32_t>(made.tokens_.size()))) {
       made.tokens_.push_back(token);
+      made.has_special_ |= token.special;
     }
   }
   return made;
@@ -85,6 +88,13 @@ bool AddedTokens::Counts(const AddedToken& token, absl::string_view text,
                          std::span<const TextSpan> literal) const {
   if (token.single_word && !StandsAlone(text, match)) return false;
   if (!token.special) return true;
+  // The space that a normaliser puts in front of the token's text may be
+  // anybody's.
+  absl::string_view characters =
+      text.substr(match.begin, match.end - match.begin);
+  while (token.normalized && absl::ConsumePrefix(&characters, kMetaspace)) {
+  }
+  match.begin = match.end - characters.size();
   const auto behind = std::upper_bound(
       literal.begin(), literal.end(), match.begin,
       [](size_t at, const TextSpan& span) { return at < span.end; });
@@ -95,6 +105,7 @@ std::vector<AddedTokens::Segment> AddedTokens::Split(
     absl::string_view text, std::span<const TextSpan> literal) const {
   std::vector<Segment> segments;
   size_t done = 0;
+  size_t spaces_end = 0;  // of the white space that some token took behind it
   for (size_t at = 0; !tokens_.empty() && at < text.size();) {
     size_t bytes = 0;
     int32_t index = -1;
@@ -110,13 +121,16 @@ std::vector<AddedTokens::Segment> AddedTokens::Split(
     at = match.end;
     const AddedToken& token = tokens_[static_cast<size_t>(index)];
     if (!Counts(token, text, match, literal)) continue;
-    if (token.lstrip) {
+    if (token.lstrip && match.begin > done) {
       match.begin -= SpacesAtEnd(text.substr(done, match.begin - done));
     }
-    if (token.rstrip) match.end += SpacesAtFront(text.substr(match.end));
+    if (token.rstrip) {
+      const size_t from = std::max(match.end, spaces_end);
+      match.end = spaces_end = from + SpacesAtFront(text.substr(from));
+    }
     if (match.begin > done) segments.push_back({{done, match.begin}, -1});
     segments.push_back({match, token.id});
-    done = at = match.end;
+    done = match.end;
   }
   if (text.size() > done) segments.push_back({{done, text.size()}, -1});
   return segments;

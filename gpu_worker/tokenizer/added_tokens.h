@@ -34,10 +34,12 @@ class AddedTokens {
       const Normalizer& normalizer);
 
   // Leftmost first, the longest among those that start together. A special
-  // token that touches one of `literal` (in order, disjoint) is plain text.
+  // token whose characters touch one of `literal` (in order) is plain text.
+  // Segments overlap where a token lies in the white space that the one before
+  // it takes: the reference gives both.
   std::vector<Segment> Split(absl::string_view text,
                              std::span<const TextSpan> literal) const;
-  bool empty() const { return tokens_.empty(); }
+  bool has_special() const { return has_special_; }
 
  private:
   bool Counts(const AddedToken& token, absl::string_view text, TextSpan match,
@@ -45,6 +47,7 @@ class AddedTokens {
 
   PieceTree tree_;  // of indices into tokens_
   std::vector<AddedToken> tokens_;
+  bool has_special_ = false;
 };
 
 }  // namespace farkv

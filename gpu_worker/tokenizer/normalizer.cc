@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "common/base/status_macros.h"
 #include "common/base/text_checks.h"
 
 namespace farkv {
@@ -22,11 +22,10 @@ constexpr size_t kMaxSteps = 16;
 constexpr size_t kMaxGrowth = 64;
 constexpr size_t kSpareBytes = 4096;
 
-absl::StatusOr<std::string> Compose(const std::string& text, Kind kind) {
-  const bool ascii = std::all_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x80;
-  });
-  if (ascii) return text;
+bool IsAscii(char c) { return static_cast<unsigned char>(c) < 0x80; }
+
+absl::StatusOr<std::string> Compose(absl::string_view text, Kind kind) {
+  if (std::all_of(text.begin(), text.end(), IsAscii)) return std::string(text);
   int options = UTF8PROC_STABLE;
   options |= kind == Kind::kNfc || kind == Kind::kNfkc ? UTF8PROC_COMPOSE
                                                        : UTF8PROC_DECOMPOSE;
@@ -44,6 +43,99 @@ absl::StatusOr<std::string> Compose(const std::string& text, Kind kind) {
                   static_cast<size_t>(length));
   std::free(mapped);  // NOLINT: utf8proc allocates with malloc
   return out;
+}
+
+// No form joins an ASCII character with what stands before it. Moves `span` so
+// that neither end is within what `kind` joins or reorders.
+absl::Status WidenToCuts(absl::string_view text, Kind kind, TextSpan& span) {
+  for (size_t* const border : {&span.begin, &span.end}) {
+    size_t before = *border, behind = *border;
+    while (behind < text.size() && !IsAscii(text[behind])) ++behind;
+    if (*border == behind) continue;
+    while (before > 0 && !IsAscii(text[--before])) {
+    }
+    const auto part = [&text](size_t begin, size_t end) {
+      return text.substr(begin, end - begin);
+    };
+    FARKV_ASSIGN_OR_RETURN(const std::string whole,
+                           Compose(part(before, behind), kind));
+    FARKV_ASSIGN_OR_RETURN(const std::string front,
+                           Compose(part(before, *border), kind));
+    FARKV_ASSIGN_OR_RETURN(const std::string back,
+                           Compose(part(*border, behind), kind));
+    if (absl::StrCat(front, back) == whole) continue;
+    *border = border == &span.begin ? before : behind;
+  }
+  return absl::OkStatus();
+}
+
+// The ends of the spans in the order in which the text passes them.
+std::vector<size_t*> BordersOf(std::vector<TextSpan>& spans) {
+  std::vector<size_t*> borders;
+  for (TextSpan& span : spans) {
+    borders.push_back(&span.begin);
+    borders.push_back(&span.end);
+  }
+  std::stable_sort(borders.begin(), borders.end(),
+                   [](const size_t* a, const size_t* b) { return *a < *b; });
+  return borders;
+}
+
+absl::StatusOr<std::string> ComposeParts(absl::string_view text, Kind kind,
+                                         std::vector<TextSpan>& spans) {
+  for (TextSpan& span : spans) {
+    FARKV_RETURN_IF_ERROR(WidenToCuts(text, kind, span));
+  }
+  std::string out;
+  size_t at = 0;
+  for (size_t* const border : BordersOf(spans)) {
+    FARKV_ASSIGN_OR_RETURN(const std::string part,
+                           Compose(text.substr(at, *border - at), kind));
+    out += part;
+    at = *border;
+    *border = out.size();
+  }
+  FARKV_ASSIGN_OR_RETURN(const std::string rest,
+                         Compose(text.substr(at), kind));
+  return out + rest;
+}
+
+std::string Replace(absl::string_view text, const NormalizerStep& step,
+                    std::vector<TextSpan>& spans) {
+  const std::vector<TextSpan> before = spans;
+  std::string out;
+  size_t at = 0, begins = 0, ends = 0;
+  for (bool more = true; more;) {
+    const size_t found = text.find(step.pattern, at);
+    more = found != absl::string_view::npos;
+    const size_t match = more ? found : text.size();
+    const size_t next = more ? match + step.pattern.size() : match + 1;
+    const size_t moved = out.size() - at;  // modulo 2^64
+    absl::StrAppend(&out, text.substr(at, match - at));
+    const size_t front = out.size();
+    if (more) out += step.content;
+    // A border within the match: the whole replacement is the span's.
+    for (; begins < spans.size() && before[begins].begin < next; ++begins) {
+      const size_t begin = before[begins].begin;
+      spans[begins].begin = begin < match ? begin + moved : front;
+    }
+    for (; ends < spans.size() && before[ends].end < next; ++ends) {
+      const size_t end = before[ends].end;
+      spans[ends].end = end <= match ? end + moved : out.size();
+    }
+    at = next;
+  }
+  return out;
+}
+
+// What is put in front of a span at the front is the span's.
+void Prepend(const std::string& content, std::string& text,
+             std::vector<TextSpan>& spans) {
+  text.insert(0, content);
+  for (TextSpan& span : spans) {
+    if (span.begin > 0) span.begin += content.size();
+    span.end += content.size();
+  }
 }
 
 }  // namespace
@@ -72,6 +164,12 @@ absl::StatusOr<Normalizer> Normalizer::Create(
 }
 
 absl::StatusOr<std::string> Normalizer::Apply(absl::string_view text) const {
+  std::vector<TextSpan> none;
+  return Apply(text, none);
+}
+
+absl::StatusOr<std::string> Normalizer::Apply(
+    absl::string_view text, std::vector<TextSpan>& spans) const {
   std::string out(text);
   const size_t limit = kMaxGrowth * text.size() + kSpareBytes;
   for (const NormalizerStep& step : steps_) {
@@ -82,13 +180,11 @@ absl::StatusOr<std::string> Normalizer::Apply(absl::string_view text) const {
                        text.size(), ", at most ", limit, " are taken"));
     }
     if (step.kind == Kind::kPrepend) {
-      out.insert(0, step.content);
+      Prepend(step.content, out, spans);
     } else if (step.kind == Kind::kReplace) {
-      out = absl::StrReplaceAll(out, {{step.pattern, step.content}});
+      out = Replace(out, step, spans);
     } else {
-      absl::StatusOr<std::string> composed = Compose(out, step.kind);
-      if (!composed.ok()) return composed.status();
-      out = *std::move(composed);
+      FARKV_ASSIGN_OR_RETURN(out, ComposeParts(out, step.kind, spans));
     }
   }
   return out;

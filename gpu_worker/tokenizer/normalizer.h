@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "gpu_worker/tokenizer/regex.h"
 #include "gpu_worker/tokenizer/tokenizer_spec.h"
 
 namespace farkv {
@@ -20,6 +21,11 @@ class Normalizer {
   // `text` must be valid UTF-8. The steps are applied in order; an empty text
   // stays empty.
   absl::StatusOr<std::string> Apply(absl::string_view text) const;
+  // `spans` of the text, in order, become those of the rewritten one. What a
+  // step makes of a span and its neighbours together belongs to the span; two
+  // spans may then share it.
+  absl::StatusOr<std::string> Apply(absl::string_view text,
+                                    std::vector<TextSpan>& spans) const;
   bool empty() const { return steps_.empty(); }
 
  private:

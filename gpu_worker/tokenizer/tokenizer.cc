@@ -1,5 +1,6 @@
 #include "gpu_worker/tokenizer/tokenizer.h"
 
+#include <algorithm>
 #include <variant>
 
 #include "absl/strings/escaping.h"
@@ -73,6 +74,19 @@ absl::Status CheckEnds(const TokenizerSpec& spec, int32_t size) {
                      ", must lie in [0, ", size, ")"));
   }
   return absl::OkStatus();
+}
+
+// The pieces of `spans` (in order, disjoint) in `part`, counted from its begin.
+std::vector<TextSpan> Within(std::span<const TextSpan> spans, TextSpan part) {
+  std::vector<TextSpan> within;
+  auto span = std::partition_point(
+      spans.begin(), spans.end(),
+      [&part](const TextSpan& s) { return s.end <= part.begin; });
+  for (; span != spans.end() && span->begin < part.end; ++span) {
+    within.push_back({std::max(span->begin, part.begin) - part.begin,
+                      std::min(span->end, part.end) - part.begin});
+  }
+  return within;
 }
 
 }  // namespace
@@ -169,15 +183,15 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(
       tokens.push_back(segment.token);
       continue;
     }
+    std::vector<TextSpan> within;
+    if (parts_->added_normalized.has_special()) within = Within(literal, span);
     FARKV_ASSIGN_OR_RETURN(
         const std::string normalized,
         parts_->normalizer.Apply(
-            absl::string_view(text).substr(span.begin, span.end - span.begin)));
-    // Special tokens that are looked for behind the normaliser do not count
-    // in a text that has a literal part: their places are not known there.
-    std::vector<TextSpan> all;
-    if (!literal.empty()) all.push_back({0, normalized.size()});
-    for (const auto& inner : parts_->added_normalized.Split(normalized, all)) {
+            absl::string_view(text).substr(span.begin, span.end - span.begin),
+            within));
+    for (const auto& inner :
+         parts_->added_normalized.Split(normalized, within)) {
       if (inner.token >= 0) {
         tokens.push_back(inner.token);
         continue;
