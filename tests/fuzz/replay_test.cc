@@ -1,10 +1,16 @@
 // The driver of a fuzz target outside the fuzz preset: feeds it the seeds of
-// $FARKV_FUZZ_CORPUS and, from each, the same mutations every time.
+// $FARKV_FUZZ_CORPUS and, from each, the same mutations every time, and counts
+// the memory that the target holds.
+#include <malloc.h>
+
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <new>
 #include <random>
 #include <vector>
 
@@ -14,6 +20,28 @@
 namespace {
 
 constexpr int kMutationsPerSeed = 3000;
+// More than any input of a few kilobytes has use for: a count that is believed
+// before its bytes are there shows as this.
+constexpr int64_t kMaxHeldBytes = int64_t{32} << 20;
+
+std::atomic<int64_t> held_bytes = 0;
+
+void* Allocate(size_t bytes) {
+  void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
+  held_bytes += static_cast<int64_t>(malloc_usable_size(memory));
+  if (memory == nullptr || held_bytes > kMaxHeldBytes) {
+    std::fprintf(stderr, "allocation bomb: %zu bytes, %lld are held\n", bytes,
+                 static_cast<long long>(held_bytes));
+    std::abort();
+  }
+  return memory;
+}
+
+void Free(void* memory) {
+  if (memory == nullptr) return;
+  held_bytes -= static_cast<int64_t>(malloc_usable_size(memory));
+  std::free(memory);
+}
 
 using Input = std::vector<uint8_t>;
 
@@ -71,6 +99,17 @@ void Mutate(Input& input, std::mt19937_64& random) {
       break;
   }
 }
+
+}  // namespace
+
+void* operator new(size_t bytes) { return Allocate(bytes); }
+void* operator new[](size_t bytes) { return Allocate(bytes); }
+void operator delete(void* memory) noexcept { Free(memory); }
+void operator delete[](void* memory) noexcept { Free(memory); }
+void operator delete(void* memory, size_t) noexcept { Free(memory); }
+void operator delete[](void* memory, size_t) noexcept { Free(memory); }
+
+namespace {
 
 TEST(CorpusReplayTest, SeedsAndTheirMutationsKeepTheProperties) {
   RunOnce({});

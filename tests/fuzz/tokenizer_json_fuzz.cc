@@ -1,4 +1,5 @@
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "common/base/text_checks.h"
@@ -18,6 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!spec.ok()) return 0;
   const auto tokenizer = farkv::Tokenizer::Create(*std::move(spec));
   if (!tokenizer.ok()) return 0;
+  (void)tokenizer->Encode(std::vector<farkv::TextPart>{
+      {"<e>e"}, {"\xcc\x81 <|e|>", farkv::SpecialText::kLiteral}, {"<|e|>"}});
   const auto tokens = tokenizer->Encode("aab <|e|> \xc3\xa9 12<e>");
   if (!tokens.ok()) return 0;
   for (const int32_t token : *tokens) {
