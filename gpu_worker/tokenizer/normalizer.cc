@@ -76,8 +76,8 @@ std::vector<size_t*> BordersOf(std::vector<TextSpan>& spans) {
     borders.push_back(&span.begin);
     borders.push_back(&span.end);
   }
-  std::stable_sort(borders.begin(), borders.end(),
-                   [](const size_t* a, const size_t* b) { return *a < *b; });
+  std::sort(borders.begin(), borders.end(),
+            [](const size_t* a, const size_t* b) { return *a < *b; });
   return borders;
 }
 

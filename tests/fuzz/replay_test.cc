@@ -104,10 +104,22 @@ void Mutate(Input& input, std::mt19937_64& random) {
 
 void* operator new(size_t bytes) { return Allocate(bytes); }
 void* operator new[](size_t bytes) { return Allocate(bytes); }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return Allocate(bytes);
+}
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
+  return Allocate(bytes);
+}
 void operator delete(void* memory) noexcept { Free(memory); }
 void operator delete[](void* memory) noexcept { Free(memory); }
 void operator delete(void* memory, size_t) noexcept { Free(memory); }
 void operator delete[](void* memory, size_t) noexcept { Free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept {
+  Free(memory);
+}
+void operator delete[](void* memory, const std::nothrow_t&) noexcept {
+  Free(memory);
+}
 
 namespace {
 
