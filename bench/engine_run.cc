@@ -2,7 +2,9 @@
 
 #include <map>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "common/base/random.h"
@@ -11,7 +13,9 @@
 namespace farkv::bench {
 namespace {
 
-std::string RequestId(size_t index) { return absl::StrCat("bench-", index); }
+constexpr char kIdPrefix[] = "bench-";
+
+std::string RequestId(size_t index) { return absl::StrCat(kIdPrefix, index); }
 
 // Filled in by the engine's thread, read after the ends have been taken.
 class Recorder {
@@ -50,6 +54,16 @@ class Recorder {
 };
 
 }  // namespace
+
+absl::StatusOr<size_t> RequestIndex(const std::string& request_id) {
+  absl::string_view rest = request_id;
+  size_t index = 0;
+  if (absl::ConsumePrefix(&rest, kIdPrefix) && absl::SimpleAtoi(rest, &index)) {
+    return index;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", request_id, "\" is no request of a bench"));
+}
 
 absl::StatusOr<std::vector<RequestRun>> RunRequests(
     EngineOptions options, const std::vector<GenerationRequest>& requests,

@@ -29,6 +29,9 @@ struct RunSettings {
   absl::Duration pace = absl::ZeroDuration();
 };
 
+// The place in `requests` of a request that RunRequests named.
+absl::StatusOr<size_t> RequestIndex(const std::string& request_id);
+
 // Submits all `requests` at once to a fresh engine and waits for their ends.
 // The error of the first request that failed.
 absl::StatusOr<std::vector<RequestRun>> RunRequests(

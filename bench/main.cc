@@ -14,8 +14,8 @@ namespace farkv::bench {
 namespace {
 
 constexpr void (*kSubcommands[])(CLI::App&, Run&) = {
-    RegisterAttention, RegisterDecode,   RegisterExactness,
-    RegisterMatMul,    RegisterReasoner, RegisterThroughput,
+    RegisterAccuracy, RegisterAttention, RegisterDecode,     RegisterExactness,
+    RegisterMatMul,   RegisterReasoner,  RegisterThroughput,
 };
 
 int Main(int argc, char** argv) {

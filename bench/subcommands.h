@@ -15,6 +15,7 @@ namespace farkv::bench {
 // that an exactness or fault check failed, never that a goal was missed.
 using Run = std::function<absl::Status()>;
 
+void RegisterAccuracy(CLI::App& app, Run& chosen);
 void RegisterAttention(CLI::App& app, Run& chosen);
 void RegisterDecode(CLI::App& app, Run& chosen);
 void RegisterExactness(CLI::App& app, Run& chosen);
