@@ -3,31 +3,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "bench/engine_run.h"
 #include "gpu_worker/model/model_files.h"
+#include "tests/testing/smollm2.h"
 
 namespace farkv {
 namespace {
 
+using ::farkv::testing::SmolLm2Folder;
+using ::farkv::testing::SmolLm2Test;
 using ::testing::HasSubstr;
-
-std::string ModelFolder() {
-  const char* source = std::getenv("FARKV_TEST_SOURCE_DIR");
-  return std::string(source == nullptr ? "." : source) + "/models/smollm2";
-}
 
 // The greedy continuation of `prompt`.
 std::string Continue(const std::string& prompt, int64_t tokens) {
-  const auto files = ModelFiles::Open(ModelFolder());
+  const auto files = ModelFiles::Open(SmolLm2Folder());
   EXPECT_TRUE(files.ok()) << files.status();
   const auto tokenizer = files->ReadTokenizer();
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
   EngineOptions options;
-  options.model = ModelFolder();
+  options.model = SmolLm2Folder();
   options.tiering.t0_bytes = uint64_t{64} << 20;
   GenerationRequest request;
   const auto ids = tokenizer->Encode(prompt);
@@ -39,11 +35,7 @@ std::string Continue(const std::string& prompt, int64_t tokens) {
   return runs.ok() ? tokenizer->DecodeText(runs->front().tokens) : "";
 }
 
-TEST(RealModelTest, SmolLm2AnswersSensiblyAndStopsByItself) {
-  if (!std::filesystem::exists(ModelFolder())) {
-    GTEST_SKIP() << "run scripts/fetch_model.sh smollm2 first";
-  }
-
+TEST_F(SmolLm2Test, AnswersSensiblyAndStopsByItself) {
   const std::string answer = Continue(
       "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n"
       "<|im_start|>assistant\n",

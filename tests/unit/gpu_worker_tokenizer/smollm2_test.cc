@@ -1,9 +1,9 @@
 // The tokenizer of a real model, where scripts/fetch_model.sh has put it.
+#include "tests/testing/smollm2.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 
 #include "gpu_worker/model/model_files.h"
 #include "gpu_worker/tokenizer/chat_template.h"
@@ -12,16 +12,12 @@
 namespace farkv {
 namespace {
 
-class SmolLm2Test : public ::testing::Test {
+class SmolLm2TokenizerTest : public testing::SmolLm2Test {
  protected:
   void SetUp() override {
-    const std::string folder =
-        std::string(std::getenv("FARKV_TEST_SOURCE_DIR")) + "/models/smollm2";
-    if (!std::filesystem::exists(folder)) {
-      GTEST_SKIP() << folder << " is not there; scripts/fetch_model.sh smollm2 "
-                   << "brings it";
-    }
-    const auto files = ModelFiles::Open(folder);
+    SmolLm2Test::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    const auto files = ModelFiles::Open(testing::SmolLm2Folder());
     ASSERT_TRUE(files.ok()) << files.status();
     auto read = files->ReadTokenizer();
     ASSERT_TRUE(read.ok()) << read.status();
@@ -31,7 +27,7 @@ class SmolLm2Test : public ::testing::Test {
   Tokenizer tokenizer_;
 };
 
-TEST_F(SmolLm2Test, EveryIdAndEveryDecodedTextIsTheReferences) {
+TEST_F(SmolLm2TokenizerTest, EveryIdAndEveryDecodedTextIsTheReferences) {
   const auto texts = ReferenceTexts();
   const auto ids = ReferenceIds("smollm2_gguf");
   const auto decoded = ReferenceDecoded("smollm2_gguf");
@@ -45,7 +41,7 @@ TEST_F(SmolLm2Test, EveryIdAndEveryDecodedTextIsTheReferences) {
 }
 
 // <|im_start|> is 1, <|im_end|> is 2.
-TEST_F(SmolLm2Test, AChatHasTheTokensOfItsTemplate) {
+TEST_F(SmolLm2TokenizerTest, AChatHasTheTokensOfItsTemplate) {
   EXPECT_EQ(tokenizer_.add_bos(), false);
   ASSERT_TRUE(tokenizer_.chat_template().has_value());
   const auto chat =
