@@ -1,5 +1,8 @@
 #include "common/policy/destruction_event.h"
 
+#include <algorithm>
+#include <variant>
+
 #include "common/base/check_range.h"
 #include "common/base/status_macros.h"
 #include "common/policy/placement_settings.h"
@@ -30,6 +33,34 @@ PinnedTokens PinnedBy(const DestructionSettings& settings,
     pinned.sinks = tiers->sinks;
   }
   return pinned;
+}
+
+// Rows that a policy keeps by itself: the youngest, and the first positions.
+struct OwnPins {
+  int64_t recent = 0;
+  int64_t sinks = 0;
+};
+
+OwnPins PinsOf(const TiersPolicy& p) { return {.recent = p.recent}; }
+OwnPins PinsOf(const H2oPolicy& p) {
+  return {.recent = std::max<int64_t>(0, p.recent)};
+}
+OwnPins PinsOf(const StreamingLlmPolicy& p) { return {.sinks = p.sinks}; }
+OwnPins PinsOf(const SnapKvPolicy& p) { return {.recent = p.window.window}; }
+OwnPins PinsOf(const RkvPolicy& p) { return {.recent = p.window.window}; }
+OwnPins PinsOf(const CurDkvPolicy& p) { return {p.buffer, p.sinks}; }
+OwnPins PinsOf(const VaseAttnVPolicy& p) { return {p.window.window, p.sinks}; }
+OwnPins PinsOf(const VaseDkvPolicy& p) { return {p.buffer, p.sinks}; }
+OwnPins PinsOf(const RandomPolicy& p) { return {.recent = p.recent}; }
+OwnPins PinsOf(const RecencyPolicy&) { return {}; }
+
+// Rows beside the protected prompt that stay under the hierarchy: its own, or
+// more where the policy's window is longer or its sinks lie in the prompt.
+int64_t AlwaysKeptByBounds(const DestructionSettings& settings) {
+  const OwnPins own =
+      std::visit([](const auto& p) { return PinsOf(p); }, settings.policy);
+  return settings.sinks + std::max(settings.recent, own.recent) +
+         (settings.protect_prompt ? 0 : own.sinks);
 }
 
 // Half of what stays beside the protected prompt is H2O's recent part; under
@@ -73,6 +104,7 @@ std::optional<DestructionEvent> PlanDestruction(
   if (settings.budget.kind == BudgetKind::kBounds) {
     // The cap is a share of what was generated, whatever is protected.
     of_budget.generated = counts.generated;
+    of_budget.always_kept = AlwaysKeptByBounds(settings);
     of_budget.unprotected =
         counts.cached - of_budget.protected_prompt - of_budget.always_kept;
   } else if (settings.budget.kind == BudgetKind::kProportional) {

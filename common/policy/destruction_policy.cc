@@ -31,6 +31,17 @@ const std::vector<NamedPolicy>& Policies() {
   return policies;
 }
 
+// Of two policies of one type: SnapKV and R-KV have several names.
+bool SameVariant(const DestructionPolicy& a, const DestructionPolicy& b) {
+  if (const auto* snap = std::get_if<SnapKvPolicy>(&a)) {
+    return snap->window.scorer == std::get<SnapKvPolicy>(b).window.scorer;
+  }
+  if (const auto* rkv = std::get_if<RkvPolicy>(&a)) {
+    return rkv->variant == std::get<RkvPolicy>(b).variant;
+  }
+  return true;
+}
+
 PolicyNeeds Needs(const TiersPolicy&) {
   return {.cumulative = true, .shared_by_heads = true};
 }
@@ -67,6 +78,15 @@ absl::StatusOr<std::optional<DestructionPolicy>> ParseDestructionPolicy(
   return absl::InvalidArgumentError(
       absl::StrCat("eviction is \"", name, "\", must be one of ",
                    absl::StrJoin(DestructionPolicyNames(), ", ")));
+}
+
+std::string DestructionPolicyName(const DestructionPolicy& policy) {
+  for (const auto& [name, known] : Policies()) {
+    if (known.index() == policy.index() && SameVariant(known, policy)) {
+      return name;
+    }
+  }
+  return "unknown";
 }
 
 std::vector<std::string> DestructionPolicyNames() {

@@ -35,6 +35,8 @@ using DestructionPolicy =
 // nothing. INVALID_ARGUMENT naming all of them for any other.
 absl::StatusOr<std::optional<DestructionPolicy>> ParseDestructionPolicy(
     absl::string_view name);
+// The name under which ParseDestructionPolicy knows it, whatever its settings.
+std::string DestructionPolicyName(const DestructionPolicy& policy);
 // All names, "none" first.
 std::vector<std::string> DestructionPolicyNames();
 

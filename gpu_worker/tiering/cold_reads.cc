@@ -41,10 +41,9 @@ bool ColdReads::HasPages() const {
   });
 }
 
-void ColdReads::FindPages(Sequence& sequence,
-                          const std::vector<bool>& pushdown) const {
-  sequence.reads.pages.clear();
-  sequence.reads.elsewhere.clear();
+std::vector<ReadPage> ColdReads::ListPages(
+    const Sequence& sequence, const std::vector<bool>& pushdown) const {
+  std::vector<ReadPage> pages;
   for (int i = 0; i < sequence.table.num_pages(); ++i) {
     const Page& page = sequence.table.page(i);
     const uint64_t cold = page.cold();
@@ -54,12 +53,12 @@ void ColdReads::FindPages(Sequence& sequence,
     if (remote.node >= 0 && !pushdown.empty() &&
         pushdown[static_cast<size_t>(remote.node)]) {
       way = ReadWay::kAttend;
-      sequence.reads.elsewhere.push_back(page.index);
     } else if (remote.node >= 0 && remote.places.front().map.data != nullptr) {
       way = ReadWay::kMap;
     }
-    sequence.reads.pages.push_back({page.index, cold, remote.node, way});
+    pages.push_back({page.index, cold, remote.node, way});
   }
+  return pages;
 }
 
 void ColdReads::Begin(std::span<StepPart> parts,
@@ -69,8 +68,13 @@ void ColdReads::Begin(std::span<StepPart> parts,
   layer_in_use_ = -1;
   for (StepPart& part : parts_) {
     SequenceReads& reads = part.sequence->reads;
-    FindPages(*part.sequence,
-              part.num_rows == 1 ? pushdown : std::vector<bool>());
+    reads.pages = ListPages(
+        *part.sequence, part.num_rows == 1 ? pushdown : std::vector<bool>());
+    reads.elsewhere.clear();
+    for (const ReadPage& page : reads.pages) {
+      if (page.way != ReadWay::kAttend) continue;
+      reads.elsewhere.push_back(page.page_index);
+    }
     if (reads.layers.empty() || reads.pages != reads.requested) {
       reads.layers.assign(static_cast<size_t>(geometry_.num_layers), {});
       reads.requested = reads.pages;
@@ -106,6 +110,18 @@ void ColdReads::Request(Sequence& sequence, int layer, bool ahead) {
       sequence.stats.staging_peak_bytes, static_cast<int64_t>(staging_bytes()));
 }
 
+std::vector<uint64_t> ColdReads::LiveOfT2(const Sequence& sequence,
+                                          const ReadPage& read,
+                                          const PagePlace& place,
+                                          int layer) const {
+  const Page& page = sequence.table.page(read.page_index);
+  if (place.tier != Tier::kT2) return {};
+  const uint64_t* live = page.layer_live(layer, geometry_.num_kv_heads);
+  std::vector<uint64_t> rows(live, live + geometry_.num_kv_heads);
+  for (uint64_t& bitmap : rows) bitmap &= read.slots;
+  return rows;
+}
+
 void ColdReads::Fetch(Sequence& sequence, int layer,
                       std::span<const ReadPage> pages,
                       std::vector<std::shared_ptr<FetchOperation>>& fetches) {
@@ -131,7 +147,8 @@ void ColdReads::Fetch(Sequence& sequence, int layer,
           sequence.remote.pages[static_cast<size_t>(page.page_index)];
       const PagePlace& place = remote.places[static_cast<size_t>(layer)];
       spec.pages.push_back({page.page_index, place.generation, page.slots,
-                            place.tier, place.t2_bits});
+                            place.tier, place.t2_bits,
+                            LiveOfT2(sequence, page, place, layer)});
       bytes +=
           geometry_.BlockBytes(static_cast<size_t>(std::popcount(page.slots)));
       if (bytes >= kRequestBytes || spec.pages.size() == kMaxMessageItems) {
@@ -191,10 +208,12 @@ bool ColdReads::HasRoomAhead(uint64_t bytes, int operations) const {
 }
 
 // Two tries of fetch_timeout each; the margin is for checking the rows.
+absl::Time ColdReads::FetchDeadline() const {
+  return absl::Now() + 2 * options_.fetch_timeout + absl::Seconds(1);
+}
+
 absl::Status ColdReads::Await(std::shared_ptr<FetchOperation>& fetch,
-                              NodeLink& link) {
-  const absl::Time end =
-      absl::Now() + 2 * options_.fetch_timeout + absl::Seconds(1);
+                              NodeLink& link, absl::Time end) {
   for (;;) {
     absl::Status status = fetch->Wait(end - absl::Now());
     if (!absl::IsResourceExhausted(status) || absl::Now() >= end) {
@@ -213,7 +232,8 @@ absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
     const int32_t page = fetch->spec().pages.front().page_index;
     const int node = sequence.remote.pages[static_cast<size_t>(page)].node;
     NodeLink& link = *links_[static_cast<size_t>(node)];
-    if (absl::Status status = Await(fetch, link); !status.ok()) {
+    if (absl::Status status = Await(fetch, link, FetchDeadline());
+        !status.ok()) {
       return absl::UnavailableError(absl::StrCat(
           Where(sequence, link, layer, page), ": ", status.message()));
     }

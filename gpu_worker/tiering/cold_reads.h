@@ -50,6 +50,22 @@ class ColdReads {
   // Ends the step; `keep` keeps what was asked for the next one.
   void End(bool keep);
 
+  // Between steps, for who decides which rows to destroy: the sequence's cold
+  // pages, mapped or fetched; what has to be fetched of one layer; its blocks,
+  // valid as long as `fetches` and the map. AwaitLayer waits until `end` at
+  // most. Errors as Layer. Nothing counts as read by attention.
+  std::vector<ReadPage> ColdPages(const Sequence& sequence) const;
+  void FetchLayer(Sequence& sequence, int layer,
+                  std::span<const ReadPage> pages,
+                  std::vector<std::shared_ptr<FetchOperation>>& fetches);
+  absl::Status AwaitLayer(Sequence& sequence, int layer,
+                          std::span<const ReadPage> pages,
+                          std::vector<std::shared_ptr<FetchOperation>>& fetches,
+                          absl::Time end, std::vector<ColdBlock>& blocks);
+  // Recheck for the mapped ones of `pages`.
+  absl::Status RecheckMapped(const Sequence& sequence,
+                             std::span<const ReadPage> pages) const;
+
   // Asks for `pages` of every layer, for a promotion.
   void FetchAllLayers(Sequence& sequence, std::span<const ReadPage> pages,
                       std::vector<std::shared_ptr<FetchOperation>>& fetches);
@@ -69,16 +85,26 @@ class ColdReads {
   static std::string Where(const Sequence& sequence, const NodeLink& link,
                            int layer, int32_t page_index);
   bool HasPages() const;
-  void FindPages(Sequence& sequence, const std::vector<bool>& pushdown) const;
+  std::vector<ReadPage> ListPages(const Sequence& sequence,
+                                  const std::vector<bool>& pushdown) const;
   void Request(Sequence& sequence, int layer, bool ahead);
+  std::vector<uint64_t> LiveOfT2(const Sequence& sequence, const ReadPage& read,
+                                 const PagePlace& place, int layer) const;
   void Fetch(Sequence& sequence, int layer, std::span<const ReadPage> pages,
              std::vector<std::shared_ptr<FetchOperation>>& fetches);
   absl::Status CheckMapped(Sequence& sequence, const ReadPage& read, int layer);
+  // Of a page that no node has any more: UNAVAILABLE.
+  static absl::Status CheckPlace(const Sequence& sequence,
+                                 const ReadPage& read);
+  absl::StatusOr<ColdBlock> MappedBlock(Sequence& sequence,
+                                        const ReadPage& read, int layer);
   absl::Status AddMapped(Sequence& sequence, int layer,
                          std::vector<ColdBlock>& blocks);
   absl::Status AddFetched(Sequence& sequence, int layer,
                           std::vector<ColdBlock>& blocks);
-  absl::Status Await(std::shared_ptr<FetchOperation>& fetch, NodeLink& link);
+  absl::Status Await(std::shared_ptr<FetchOperation>& fetch, NodeLink& link,
+                     absl::Time end);
+  absl::Time FetchDeadline() const;
   absl::Status MoveToDevice(Stream& stream);
   void ReleaseLayer(int layer, Stream& stream);
 

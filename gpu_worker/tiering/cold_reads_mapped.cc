@@ -44,34 +44,46 @@ absl::Status ColdReads::CheckMapped(Sequence& sequence, const ReadPage& read,
   return absl::OkStatus();
 }
 
+// The whole page is the block, whichever of its rows are cold.
+absl::StatusOr<ColdBlock> ColdReads::MappedBlock(Sequence& sequence,
+                                                 const ReadPage& read,
+                                                 int layer) {
+  const NodeLink& link = *links_[static_cast<size_t>(read.node)];
+  absl::Status status = link.healthy()
+                            ? CheckMapped(sequence, read, layer)
+                            : absl::UnavailableError("the node is lost");
+  if (!status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(Where(sequence, link, layer,
+                                                          read.page_index),
+                                                    ": ", status.message()));
+  }
+  const RemotePage& remote =
+      sequence.remote.pages[static_cast<size_t>(read.page_index)];
+  return ColdBlock{read.page_index, ~uint64_t{0},
+                   remote.places[static_cast<size_t>(layer)].map.data +
+                       PageLayout::T1(geometry_).header_bytes,
+                   RunSource::kMappedPage};
+}
+
+absl::Status ColdReads::CheckPlace(const Sequence& sequence,
+                                   const ReadPage& read) {
+  const Page& page = sequence.table.page(read.page_index);
+  if (page.state != StoreState::kLost && read.node >= 0) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(
+      absl::StrCat("sequence ", sequence.spec.request_id, ", page ",
+                   read.page_index, ": its node has lost it"));
+}
+
 absl::Status ColdReads::AddMapped(Sequence& sequence, int layer,
                                   std::vector<ColdBlock>& blocks) {
-  const size_t header_bytes = PageLayout::T1(geometry_).header_bytes;
   for (const ReadPage& read : sequence.reads.pages) {
-    const Page& page = sequence.table.page(read.page_index);
-    if (page.state == StoreState::kLost || read.node < 0) {
-      return absl::UnavailableError(
-          absl::StrCat("sequence ", sequence.spec.request_id, ", page ",
-                       read.page_index, ": its node has lost it"));
-    }
+    FARKV_RETURN_IF_ERROR(CheckPlace(sequence, read));
     if (read.way != ReadWay::kMap) continue;
-    const NodeLink& link = *links_[static_cast<size_t>(read.node)];
-    absl::Status status = link.healthy()
-                              ? CheckMapped(sequence, read, layer)
-                              : absl::UnavailableError("the node is lost");
-    if (!status.ok()) {
-      return absl::Status(
-          status.code(),
-          absl::StrCat(Where(sequence, link, layer, read.page_index), ": ",
-                       status.message()));
-    }
-    const RemotePage& remote =
-        sequence.remote.pages[static_cast<size_t>(read.page_index)];
-    // The whole page is the block, whichever of its rows are cold.
-    blocks.push_back(
-        {read.page_index, ~uint64_t{0},
-         remote.places[static_cast<size_t>(layer)].map.data + header_bytes,
-         RunSource::kMappedPage});
+    FARKV_ASSIGN_OR_RETURN(const ColdBlock block,
+                           MappedBlock(sequence, read, layer));
+    blocks.push_back(block);
     const int64_t rows =
         std::popcount(read.slots) * int64_t{geometry_.num_kv_heads};
     sequence.stats.cold_rows_mapped += rows;
@@ -82,25 +94,31 @@ absl::Status ColdReads::AddMapped(Sequence& sequence, int layer,
 }
 
 absl::Status ColdReads::Recheck() const {
+  for (const StepPart& part : parts_) {
+    FARKV_RETURN_IF_ERROR(
+        RecheckMapped(*part.sequence, part.sequence->reads.pages));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ColdReads::RecheckMapped(const Sequence& sequence,
+                                      std::span<const ReadPage> pages) const {
   const absl::Time now = Clock::Boottime().Now();
   std::atomic_thread_fence(std::memory_order_acquire);
-  for (const StepPart& part : parts_) {
-    const Sequence& sequence = *part.sequence;
-    for (const ReadPage& read : sequence.reads.pages) {
-      if (read.way != ReadWay::kMap) continue;
-      const RemotePage& remote =
-          sequence.remote.pages[static_cast<size_t>(read.page_index)];
-      const auto& session =
-          sequence.remote.nodes[static_cast<size_t>(read.node)].session;
-      bool fits = session != nullptr && session->Usable(now);
-      for (const PagePlace& place : remote.places) {
-        fits = fits && LoadPageGeneration(place.map.data) == place.generation;
-      }
-      if (fits) continue;
-      return absl::AbortedError(absl::StrCat(
-          "sequence ", sequence.spec.request_id, ", page ", read.page_index,
-          ": the page or its lease changed while the step read it"));
+  for (const ReadPage& read : pages) {
+    if (read.way != ReadWay::kMap) continue;
+    const RemotePage& remote =
+        sequence.remote.pages[static_cast<size_t>(read.page_index)];
+    const auto& session =
+        sequence.remote.nodes[static_cast<size_t>(read.node)].session;
+    bool fits = session != nullptr && session->Usable(now);
+    for (const PagePlace& place : remote.places) {
+      fits = fits && LoadPageGeneration(place.map.data) == place.generation;
     }
+    if (fits) continue;
+    return absl::AbortedError(absl::StrCat(
+        "sequence ", sequence.spec.request_id, ", page ", read.page_index,
+        ": the page or its lease changed while its rows were read"));
   }
   return absl::OkStatus();
 }

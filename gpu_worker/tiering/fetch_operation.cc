@@ -51,9 +51,12 @@ void FetchOperation::Submit() {
   std::vector<FetchItem> items;
   items.reserve(spec_.pages.size());
   for (const FetchPage& page : spec_.pages) {
-    items.push_back({page.page_index, page.generation,
-                     std::vector<uint64_t>(heads, page.slots), page.tier,
-                     page.t2_bits});
+    FetchItem& item = items.emplace_back();
+    item.page_index = page.page_index;
+    item.generation = page.generation;
+    for (size_t h = 0; h < heads; ++h) item.rows.push_back(page.rows(h));
+    item.tier = page.tier;
+    item.t2_bits = page.t2_bits;
   }
   absl::StatusOr<std::vector<std::byte>> body =
       EncodeFetchRequest(items, spec_.geometry.num_kv_heads);
@@ -163,8 +166,8 @@ absl::Status FetchOperation::CheckItem(const FetchReplyItem& item,
         item.t2_bits, " T2 bits, asked for was tier ",
         static_cast<int>(page.tier), ", ", page.t2_bits, " T2 bits"));
   }
-  for (const uint64_t bitmap : item.rows) {
-    if (bitmap == page.slots) continue;
+  for (size_t head = 0; head < item.rows.size(); ++head) {
+    if (item.rows[head] == page.rows(head)) continue;
     return absl::DataLossError(
         absl::StrCat(where(), "the reply has other rows than were asked for"));
   }
@@ -200,13 +203,13 @@ absl::Status FetchOperation::CheckParts(const FetchReplyItem& item,
   if (!spec_.check_rows) return absl::OkStatus();
   const size_t part_bytes =
       T2HeadLayout::Of(spec_.geometry, page.t2_bits).head_bytes;
-  for (size_t head = 0; head < item.row_crcs.size(); ++head) {
-    const uint32_t crc = Crc32c({parts + head * part_bytes, part_bytes});
-    if (crc == item.row_crcs[head]) continue;
+  for (size_t i = 0; i < item.row_crcs.size(); ++i) {
+    const uint32_t crc = Crc32c({parts + i * part_bytes, part_bytes});
+    if (crc == item.row_crcs[i]) continue;
     return absl::DataLossError(absl::StrCat(
-        "layer ", spec_.layer, ", page ", page.page_index,
-        ": the T2 part of head ", head, " has CRC32C 0x", absl::Hex(crc),
-        ", it was stored with 0x", absl::Hex(item.row_crcs[head])));
+        "layer ", spec_.layer, ", page ", page.page_index, ": T2 part ", i,
+        " of those asked for has CRC32C 0x", absl::Hex(crc),
+        ", it was stored with 0x", absl::Hex(item.row_crcs[i])));
   }
   return absl::OkStatus();
 }
@@ -219,10 +222,16 @@ absl::StatusOr<HostRows> FetchOperation::Decode(const FetchPage& page,
   const size_t part_bytes = T2HeadLayout::Of(geometry, page.t2_bits).head_bytes;
   HostRows block = AllocateHostRows(geometry.BlockBytes(count));
   for (size_t h = 0; h < static_cast<size_t>(geometry.num_kv_heads); ++h) {
+    std::byte* keys = block.get() + geometry.KeyOffset(count, h, 0);
+    std::byte* values = block.get() + geometry.ValueOffset(count, h, 0);
+    if (page.rows(h) == 0) {
+      std::memset(keys, 0, count * geometry.VectorBytes());
+      std::memset(values, 0, count * geometry.VectorBytes());
+      continue;
+    }
     FARKV_RETURN_IF_ERROR(DecodeT2Head(
-        geometry, page.t2_bits, {parts + h * part_bytes, part_bytes},
-        page.slots, block.get() + geometry.KeyOffset(count, h, 0),
-        block.get() + geometry.ValueOffset(count, h, 0)));
+        geometry, page.t2_bits, {parts, part_bytes}, page.slots, keys, values));
+    parts += part_bytes;
   }
   return block;
 }

@@ -38,6 +38,11 @@ struct FetchPage {
   uint64_t slots = 0;
   Tier tier = Tier::kT1;
   int t2_bits = 0;
+  // T2 only: what lives of `slots`, by KV head; a T2 page has no others, and a
+  // head without any comes as zeros. Empty: all of them.
+  std::vector<uint64_t> live;
+
+  uint64_t rows(size_t head) const { return live.empty() ? slots : live[head]; }
 };
 
 struct FetchSpec {

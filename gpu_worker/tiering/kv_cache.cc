@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/telemetry/log.h"
 #include "gpu_worker/tiering/admission.h"
+#include "gpu_worker/tiering/destruction.h"
 #include "gpu_worker/tiering/kv_cache_impl.h"
 #include "gpu_worker/tiering/node_access.h"
 #include "gpu_worker/tiering/t2_choice.h"
@@ -34,9 +35,7 @@ absl::Status KvCache::Impl::CheckSpec(const SequenceSpec& spec) const {
         "sequence ", spec.request_id, ": granularity is ",
         spec.placement.granularity, ", the worker's is ", options.granularity));
   }
-  if (spec.destruction.has_value()) {
-    return absl::UnimplementedError("destruction is not wired yet");
-  }
+  FARKV_RETURN_IF_ERROR(CheckDestruction(spec));
   return spec.placement.Validate();
 }
 
@@ -63,6 +62,7 @@ absl::StatusOr<SequenceId> KvCache::Impl::Open(const SequenceSpec& spec) {
   const SequenceId id{++last_sequence_id};
   auto sequence = std::make_unique<Sequence>(id, spec, share, geometry,
                                              options.granularity);
+  PrepareDestruction(*sequence, geometry, num_query_heads);
   if (remote != nullptr) remote->Opened(*sequence);
   sequences[id] = std::move(sequence);
   return id;
@@ -189,7 +189,13 @@ absl::StatusOr<LayerView> KvCache::Impl::PrepareLayer(int layer) {
     FARKV_ASSIGN_OR_RETURN(cold, reads->Layer(layer, *stream, failed));
     FARKV_ASSIGN_OR_RETURN(elsewhere, pushdown->Layer(layer));
   }
-  return step.Layer(layer, lines, cold, elsewhere);
+  FARKV_ASSIGN_OR_RETURN(LayerView view,
+                         step.Layer(layer, lines, cold, elsewhere));
+  for (const StepPart& part : step.parts()) {
+    view.needs_queries |=
+        WantsQueries(*part.sequence, part.first_position + part.num_rows);
+  }
+  return view;
 }
 
 absl::Status KvCache::Impl::Commit() {
@@ -206,11 +212,12 @@ absl::Status KvCache::Impl::Commit() {
     reads->End(/*keep=*/true);
   }
   step.Commit();
-  if (remote == nullptr) return absl::OkStatus();
-  remote->Poll(sequences, lines);
+  if (remote != nullptr) remote->Poll(sequences, lines);
   for (StepPart& part : step.parts()) {
     Sequence& sequence = *part.sequence;
-    Seal(sequence, part.first_position);
+    if (remote != nullptr) Seal(sequence, part.first_position);
+    DestroyRows(sequence);
+    if (remote == nullptr) continue;
     remote->Advance(sequence, lines);
     if (IsPlanDue(sequence, part.first_position)) {
       pushdown->CollectScores(sequence);
@@ -222,6 +229,30 @@ absl::Status KvCache::Impl::Commit() {
     StartPromotions(sequence, lines, options, *reads);
   }
   return absl::OkStatus();
+}
+
+void KvCache::Impl::DestroyRows(Sequence& sequence) {
+  DestroyDueRows(sequence, {.geometry = geometry,
+                            .lines = lines,
+                            .stream = *stream,
+                            .timeout = 2 * options.fetch_timeout,
+                            .reads = reads.get(),
+                            .pushdown = pushdown.get()});
+}
+
+// For the nodes that attend, and for policies that look at queries later.
+absl::Status KvCache::Impl::SendQueries(int layer, const float* queries,
+                                        float scale) {
+  const size_t row = static_cast<size_t>(num_query_heads) *
+                     static_cast<size_t>(geometry.head_dim);
+  const float* own = queries;
+  for (StepPart& part : step.parts()) {
+    part.sequence->destruction.queries.Add(layer, part.first_position,
+                                           part.num_rows, own, scale);
+    own += static_cast<size_t>(part.num_rows) * row;
+  }
+  return pushdown == nullptr ? absl::OkStatus()
+                             : pushdown->Send(layer, queries, scale);
 }
 
 // The step is committed by then: without a plan the tiers stay as they are.
@@ -311,7 +342,8 @@ absl::StatusOr<std::unique_ptr<KvCache>> KvCache::CreateWith(
   FARKV_ASSIGN_OR_RETURN(
       T0Lines lines,
       T0Lines::Create(device, geometry, options.granularity, options.t0_bytes));
-  auto impl = std::make_unique<Impl>(options, geometry, std::move(lines));
+  auto impl = std::make_unique<Impl>(options, geometry, num_query_heads,
+                                     std::move(lines));
   if (!options.memory_nodes.empty()) {
     FARKV_ASSIGN_OR_RETURN(
         impl->remote,
@@ -340,7 +372,7 @@ absl::StatusOr<LayerView> KvCache::PrepareLayer(int layer) {
 
 absl::Status KvCache::SendQueries(int layer, const float* queries,
                                   float scale) {
-  return impl_->pushdown->Send(layer, queries, scale);
+  return impl_->SendQueries(layer, queries, scale);
 }
 
 absl::Status KvCache::Commit() { return impl_->Commit(); }

@@ -17,8 +17,9 @@
 //   (the engine synchronises the stream)
 //   Commit() or Discard()  Commit checks mapped pages and leases again; on
 //                          ABORTED the step must be repeated from Begin
-// Commit seals full pages, starts their stores, adds the step's scores, and
-// applies a placement plan when one is due.
+// Commit seals full pages, starts their stores, adds the step's scores,
+// destroys the rows and applies the placement plan that are due. Destroying may
+// wait for cold rows, two fetch timeouts at most.
 //
 // Thread-compatible: one engine thread calls it. Background threads (stores,
 // control calls, heartbeats) are inside.
@@ -71,8 +72,8 @@ struct StepRows {
 struct LayerView {
   std::span<const RowTarget> targets;            // one per row of the step
   std::span<const AttentionSequence> sequences;  // one per StepRows
-  // Nodes attend to some of the layer's pages: SendQueries() must come before
-  // its attention is enqueued.
+  // Nodes attend to some of the layer's pages, or a policy ranks rows by these
+  // queries: SendQueries() must come before its attention is enqueued.
   bool needs_queries = false;
 };
 
@@ -93,6 +94,7 @@ struct SequenceTierStats {
   int64_t destroyed_rows = 0;
   int64_t evictions = 0;            // events that destroyed rows
   int64_t postponed_evictions = 0;  // steps that an event had to wait
+  int64_t broken_scores = 0;  // rows that stayed because one was not finite
   // Tokens that a head has lost as a share of those generated (ALGORITHMS
   // 1.3): at the end, and averaged over the steps.
   double destroyed_share = 0, destroyed_share_average = 0;

@@ -22,9 +22,10 @@ namespace farkv {
 
 struct KvCache::Impl {
   Impl(const TieringOptions& tiering_options, const KvGeometry& kv_geometry,
-       T0Lines t0_lines)
+       int query_heads, T0Lines t0_lines)
       : options(tiering_options),
         geometry(kv_geometry),
+        num_query_heads(query_heads),
         lines(std::move(t0_lines)),
         step(kv_geometry) {}
   ~Impl();
@@ -44,6 +45,8 @@ struct KvCache::Impl {
   void DropUnusedReads();
   absl::StatusOr<LayerView> PrepareLayer(int layer);
   absl::Status Commit();
+  void DestroyRows(Sequence& sequence);
+  absl::Status SendQueries(int layer, const float* queries, float scale);
   void NotePlan(const Sequence& sequence, const absl::Status& plan);
   void Discard();
   void Close(SequenceId id);
@@ -52,6 +55,7 @@ struct KvCache::Impl {
 
   TieringOptions options;
   KvGeometry geometry;
+  int num_query_heads;
   T0Lines lines;
   Step step;
   Stream* stream = nullptr;  // of the step

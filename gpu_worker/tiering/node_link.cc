@@ -270,6 +270,16 @@ void NodeLink::ChangeTiers(SequenceId sequence,
       ChangeCommand{sequence, std::move(session), std::move(changes)});
 }
 
+void NodeLink::Evict(SequenceId sequence,
+                     std::shared_ptr<RemoteSession> session,
+                     std::vector<PageEviction> evictions,
+                     std::vector<PageName> free, std::vector<int32_t> pages) {
+  absl::MutexLock lock(&mutex_);
+  commands_.push_back(EvictCommand{sequence, std::move(session),
+                                   std::move(evictions), std::move(free),
+                                   std::move(pages)});
+}
+
 void NodeLink::CloseSession(std::shared_ptr<RemoteSession> session) {
   absl::MutexLock lock(&mutex_);
   commands_.push_back(CloseCommand{std::move(session)});

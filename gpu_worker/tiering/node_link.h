@@ -78,12 +78,17 @@ class NodeLink {
   // Whether cold pages are read through a map of the node's memory.
   bool maps() const { return maps_.load(std::memory_order_acquire); }
 
-  // Answers: SessionReady, PagesReserved, PagesMoved, CommandDone.
+  // Answers: SessionReady, PagesReserved, PagesMoved, PagesEvicted,
+  // CommandDone.
   void OpenSession(SequenceId sequence, SessionId session);
   void Reserve(SequenceId sequence, std::shared_ptr<RemoteSession> session,
                std::vector<PageName> pages);
   void ChangeTiers(SequenceId sequence, std::shared_ptr<RemoteSession> session,
                    std::vector<TierChange> changes);
+  // `pages`: the page indices that it is about, for the answer.
+  void Evict(SequenceId sequence, std::shared_ptr<RemoteSession> session,
+             std::vector<PageEviction> evictions, std::vector<PageName> free,
+             std::vector<int32_t> pages);
   void CloseSession(std::shared_ptr<RemoteSession> session);
   // Commands that wait or run.
   int pending() const;
@@ -114,11 +119,18 @@ class NodeLink {
     std::shared_ptr<RemoteSession> session;
     std::vector<TierChange> changes;
   };
+  struct EvictCommand {
+    SequenceId sequence;
+    std::shared_ptr<RemoteSession> session;
+    std::vector<PageEviction> evictions;
+    std::vector<PageName> free;
+    std::vector<int32_t> pages;
+  };
   struct CloseCommand {
     std::shared_ptr<RemoteSession> session;
   };
-  using Command =
-      std::variant<OpenCommand, ReserveCommand, ChangeCommand, CloseCommand>;
+  using Command = std::variant<OpenCommand, ReserveCommand, ChangeCommand,
+                               EvictCommand, CloseCommand>;
 
   NodeLink(NodeLinkOptions options, ControlCalls control);
 
@@ -141,8 +153,11 @@ class NodeLink {
   void Run(Command command);
   void Cancel(Command command);
   void RunOpen(const OpenCommand& command);
-  void RunPlan(SequenceId sequence,
-               const std::shared_ptr<RemoteSession>& session, TierPlanCall own);
+  // Of `own`; ABORTED when an earlier call had to be repeated in its place.
+  absl::Status RunPlan(SequenceId sequence,
+                       const std::shared_ptr<RemoteSession>& session,
+                       TierPlanCall own);
+  void RunEvict(EvictCommand command);
   void ReportReserved(SequenceId sequence, const TierPlanCall& call,
                       const absl::StatusOr<TierPlanResult>& result);
   void ReportMoved(SequenceId sequence,

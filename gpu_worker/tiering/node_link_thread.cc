@@ -70,11 +70,13 @@ void NodeLink::Run(Command command) {
   } else if (auto* reserve = std::get_if<ReserveCommand>(&command)) {
     TierPlanCall call;
     call.reserve = std::move(reserve->pages);
-    RunPlan(reserve->sequence, reserve->session, std::move(call));
+    RunPlan(reserve->sequence, reserve->session, std::move(call)).IgnoreError();
   } else if (auto* change = std::get_if<ChangeCommand>(&command)) {
     TierPlanCall call;
     call.tier_changes = std::move(change->changes);
-    RunPlan(change->sequence, change->session, std::move(call));
+    RunPlan(change->sequence, change->session, std::move(call)).IgnoreError();
+  } else if (auto* evict = std::get_if<EvictCommand>(&command)) {
+    RunEvict(std::move(*evict));
   } else {
     RunClose(std::get<CloseCommand>(command));
   }
@@ -97,6 +99,9 @@ void NodeLink::Cancel(Command command) {
     options_.inbox->Push(PagesMoved{change->sequence, options_.index,
                                     change->session, std::move(change->changes),
                                     why});
+  } else if (auto* evict = std::get_if<EvictCommand>(&command)) {
+    options_.inbox->Push(PagesEvicted{evict->sequence, options_.index,
+                                      std::move(evict->pages), why});
   }
 }
 
@@ -141,11 +146,22 @@ absl::StatusOr<TierPlanResult> NodeLink::Apply(RemoteSession& session,
   return result;
 }
 
+void NodeLink::RunEvict(EvictCommand command) {
+  TierPlanCall call;
+  call.evictions = std::move(command.evictions);
+  call.free = std::move(command.free);
+  absl::Status status =
+      RunPlan(command.sequence, command.session, std::move(call));
+  options_.inbox->Push(PagesEvicted{command.sequence, options_.index,
+                                    std::move(command.pages),
+                                    std::move(status)});
+}
+
 // A call that was sent without an answer is repeated in place of `own`, which
 // then counts as refused: its caller will ask again.
-void NodeLink::RunPlan(SequenceId sequence,
-                       const std::shared_ptr<RemoteSession>& session,
-                       TierPlanCall own) {
+absl::Status NodeLink::RunPlan(SequenceId sequence,
+                               const std::shared_ptr<RemoteSession>& session,
+                               TierPlanCall own) {
   const bool repeat = session->unanswered.has_value();
   TierPlanCall call;
   if (repeat) {
@@ -162,7 +178,7 @@ void NodeLink::RunPlan(SequenceId sequence,
   if (!call.tier_changes.empty()) {
     ReportMoved(sequence, session, call.tier_changes, result);
   }
-  if (!repeat) return;
+  if (!repeat) return result.status();
   const absl::StatusOr<TierPlanResult> passed_over(
       absl::AbortedError("an earlier plan had to be repeated first"));
   if (!own.reserve.empty() && !reserves) {
@@ -171,6 +187,7 @@ void NodeLink::RunPlan(SequenceId sequence,
   if (!own.tier_changes.empty()) {
     ReportMoved(sequence, session, own.tier_changes, passed_over);
   }
+  return passed_over.status();
 }
 
 void NodeLink::ReportReserved(SequenceId sequence, const TierPlanCall& call,
@@ -294,7 +311,7 @@ void NodeLink::RepeatUnanswered() {
   const std::vector<OpenedSession> all = sessions_;
   for (const OpenedSession& opened : all) {
     if (!opened.session->unanswered.has_value()) continue;
-    RunPlan(opened.sequence, opened.session, TierPlanCall());
+    RunPlan(opened.sequence, opened.session, TierPlanCall()).IgnoreError();
   }
 }
 

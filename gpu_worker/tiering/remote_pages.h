@@ -43,6 +43,8 @@ struct RemoteState {
     bool opening = false;
     std::shared_ptr<RemoteSession> session;  // null: not open
     absl::Time retry_at = absl::InfinitePast();
+    bool evicting = false;  // one call about destroyed rows at a time
+    absl::Time evict_retry_at = absl::InfinitePast();
   };
   std::vector<int> order;         // nodes by preference (stripes.h)
   std::vector<OnNode> nodes;      // by node index

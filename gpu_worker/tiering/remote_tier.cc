@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/error_reason.h"
 #include "common/telemetry/log.h"
+#include "gpu_worker/tiering/destruction.h"
 #include "gpu_worker/tiering/stripes.h"
 #include "gpu_worker/tiering/tier_moves.h"
 
@@ -142,6 +143,8 @@ void RemoteTier::Poll(SequenceMap& sequences, T0Lines& lines) {
       Handle(std::move(*reserved), sequences);
     } else if (auto* moved = std::get_if<PagesMoved>(&event)) {
       Handle(*moved, sequences);
+    } else if (auto* evicted = std::get_if<PagesEvicted>(&event)) {
+      Handle(*evicted, sequences);
     } else if (auto* stored = std::get_if<PageStored>(&event)) {
       Handle(*stored, sequences, lines);
     } else if (auto* lost = std::get_if<SessionLost>(&event)) {
@@ -275,6 +278,7 @@ void RemoteTier::Handle(const PageStored& event, SequenceMap& sequences,
     remote.retry_at = Now() + kFirstRetry * (1 << std::min(remote.failures++,
                                                            kMaxRetryDoublings));
   }
+  DropDead(*sequence, page, lines);
   Store(*sequence, lines);
 }
 
@@ -290,6 +294,7 @@ void RemoteTier::Handle(const SessionLost& event, SequenceMap& sequences) {
     const int index = static_cast<int>(i);
     if (index < sequence->table.num_pages()) {
       Page& page = sequence->table.page(index);
+      page.eviction_due = false;
       if (page.cold() != 0) {
         page.state = StoreState::kLost;
         continue;
@@ -306,6 +311,7 @@ void RemoteTier::Handle(const SessionLost& event, SequenceMap& sequences) {
 void RemoteTier::Advance(Sequence& sequence, const T0Lines& lines) {
   Reserve(sequence);
   Store(sequence, lines);
+  Evict(sequence);
 }
 
 // What may be full one interval from now.
@@ -330,14 +336,20 @@ int RemoteTier::HealthyNodeOf(const Sequence& sequence,
   return -1;
 }
 
+bool RemoteTier::NeedsPlace(const Sequence& sequence, int page_index) {
+  if (sequence.remote.pages[static_cast<size_t>(page_index)].node >= 0) {
+    return false;
+  }
+  return page_index >= sequence.table.num_pages() ||
+         sequence.table.page(page_index).state != StoreState::kGone;
+}
+
 void RemoteTier::Reserve(Sequence& sequence) {
   RemoteState& remote = sequence.remote;
   const absl::Time now = Now();
   const int wanted = WantedPages(sequence);
   int& first = remote.first_unreserved;
-  while (first < wanted && remote.pages[static_cast<size_t>(first)].node >= 0) {
-    ++first;
-  }
+  while (first < wanted && !NeedsPlace(sequence, first)) ++first;
   if (remote.reserving || first >= wanted || now < remote.reserve_retry_at) {
     return;
   }
@@ -356,7 +368,7 @@ void RemoteTier::Reserve(Sequence& sequence) {
         HealthyNodeOf(sequence, i) != node) {
       break;
     }
-    if (remote.pages[static_cast<size_t>(i)].node >= 0) continue;
+    if (!NeedsPlace(sequence, i)) continue;
     for (int layer = 0; layer < geometry_.num_layers; ++layer) {
       pages.push_back({layer, i});
     }
@@ -372,7 +384,8 @@ void RemoteTier::Store(Sequence& sequence, const T0Lines& lines) {
   for (int i = first; i < sequence.table.num_pages(); ++i) {
     Page& page = sequence.table.page(i);
     if (page.state == StoreState::kOpen) return;
-    if (page.state == StoreState::kStored || page.state == StoreState::kLost) {
+    if (page.state == StoreState::kStored || page.state == StoreState::kLost ||
+        page.state == StoreState::kGone) {
       if (i == first) ++first;
       continue;
     }
@@ -407,13 +420,16 @@ void RemoteTier::Compress(Sequence& sequence, std::span<const int> pages) {
       continue;
     }
     page.moving = true;
+    const uint64_t sinks = SinksOf(sequence, index);
     for (int layer = 0; layer < geometry_.num_layers; ++layer) {
-      changes.push_back(
-          {{layer, index},
-           Tier::kT2,
-           options_.t2_bits,
-           std::vector<uint64_t>(static_cast<size_t>(geometry_.num_kv_heads),
-                                 SinksOf(sequence, index))});
+      const uint64_t* live =
+          sequence.table.page(index).layer_live(layer, geometry_.num_kv_heads);
+      TierChange& change = changes.emplace_back();
+      change.page = {layer, index};
+      change.t2_bits = options_.t2_bits;
+      for (int h = 0; h < geometry_.num_kv_heads; ++h) {
+        change.exceptions.push_back(live[h] & sinks);
+      }
     }
   }
   for (size_t node = 0; node < by_node.size(); ++node) {

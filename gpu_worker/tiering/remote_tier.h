@@ -44,7 +44,8 @@ class RemoteTier {
 
   // Takes what the background has reported, and drops what may go since.
   void Poll(SequenceMap& sequences, T0Lines& lines);
-  // Opens sessions, reserves and stores what is due for one sequence.
+  // Opens sessions, reserves and stores what is due for one sequence, and tells
+  // nodes which rows are destroyed.
   void Advance(Sequence& sequence, const T0Lines& lines);
 
   // Has nodes compress the stored T1 pages `pages` (page indices); their rows
@@ -71,11 +72,14 @@ class RemoteTier {
   void Handle(SessionReady event, SequenceMap& sequences);
   void Handle(PagesReserved event, SequenceMap& sequences);
   void Handle(const PagesMoved& event, SequenceMap& sequences);
+  void Handle(const PagesEvicted& event, SequenceMap& sequences);
   void Handle(const PageStored& event, SequenceMap& sequences, T0Lines& lines);
   void Handle(const SessionLost& event, SequenceMap& sequences);
   absl::Status RecordPlaces(Sequence& sequence, PagesReserved& event);
+  static bool NeedsPlace(const Sequence& sequence, int page_index);
   void Reserve(Sequence& sequence);
   void Store(Sequence& sequence, const T0Lines& lines);
+  void Evict(Sequence& sequence);
   int WantedPages(const Sequence& sequence) const;
   int HealthyNodeOf(const Sequence& sequence, int32_t page_index) const;
   absl::Time NextRetry(const Sequence& sequence, absl::Time now) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -20,11 +21,15 @@ namespace {
 // Rows of one message. Small enough that a lost one costs little.
 constexpr size_t kMessageBytes = size_t{8} << 20;
 
-// Where the rows of one layer lie in T0, as pieces of a page's block.
+// Where the rows of one layer lie in T0, as pieces of a page's block. Groups
+// without a line have no row any more and are stored as zeros.
 void AddPieces(const KvGeometry& geometry, int layer, const Page& page,
                const T0Lines& lines, std::byte* to,
                std::vector<CopyPiece>& pieces) {
   const auto g = static_cast<size_t>(lines.granularity());
+  if (page.resident != ~uint64_t{0}) {
+    std::memset(to, 0, geometry.BlockBytes(kPageTokens));
+  }
   if (g == kPageTokens) {
     pieces.push_back({to, lines.Line(layer, page.lines[0]),
                       geometry.BlockBytes(kPageTokens)});
@@ -32,6 +37,7 @@ void AddPieces(const KvGeometry& geometry, int layer, const Page& page,
   }
   const size_t bytes = g * geometry.VectorBytes();
   for (size_t group = 0; group < page.lines.size(); ++group) {
+    if (page.lines[group] == kNoLineSet) continue;
     const std::byte* line = lines.Line(layer, page.lines[group]);
     for (size_t h = 0; h < static_cast<size_t>(geometry.num_kv_heads); ++h) {
       pieces.push_back({to + geometry.KeyOffset(kPageTokens, h, group * g),

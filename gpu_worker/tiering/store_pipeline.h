@@ -36,7 +36,7 @@ class StorePipeline {
   }
   bool idle() const { return bytes_ == 0; }
 
-  // Starts the store of a full page, all of whose groups are resident.
+  // Starts the store of a full page; its groups are resident, or destroyed.
   void Start(SequenceId sequence, SessionId session, const Page& page,
              const RemotePage& remote, const T0Lines& lines, NodeLink& link);
   // Call for each PageStored.

@@ -64,6 +64,12 @@ struct PagesMoved {
   std::vector<TierChange> asked;
   absl::StatusOr<std::vector<PagePlacement>> moved;  // in the order asked
 };
+struct PagesEvicted {
+  SequenceId sequence;
+  int node = 0;
+  std::vector<int32_t> pages;  // page indices, as they were given
+  absl::Status status;         // not OK: the node may count as before
+};
 struct PageStored {
   SequenceId sequence;
   int node = 0;
@@ -80,8 +86,9 @@ struct SessionLost {
 // Something that Drain waits for has ended.
 struct CommandDone {};
 
-using TierEvent = std::variant<SessionReady, PagesReserved, PagesMoved,
-                               PageStored, SessionLost, CommandDone>;
+using TierEvent =
+    std::variant<SessionReady, PagesReserved, PagesMoved, PagesEvicted,
+                 PageStored, SessionLost, CommandDone>;
 
 class Inbox {
  public:

@@ -130,6 +130,18 @@ absl::StatusOr<TierPlanResult> TestNode::Apply(const TierPlanCall& call) {
     placement.slab_offset = static_cast<size_t>(entry.page) * stride_;
     result.reserved.push_back(placement);
   }
+  for (const PageEviction& eviction : call.evictions) {
+    const bool known = found->second.pages.contains(eviction.page);
+    result.evictions.push_back(known ? absl::OkStatus()
+                                     : absl::NotFoundError("no such page"));
+  }
+  for (const PageName& name : call.free) {
+    const auto page = found->second.pages.find(name);
+    if (page == found->second.pages.end()) continue;
+    free_.push_back(page->second.page);
+    found->second.pages.erase(page);
+    ++result.freed_pages;
+  }
   return result;
 }
 

@@ -237,5 +237,20 @@ TEST(PlanDestructionTest, BadSettingsAreNamed) {
               HasSubstr("lambda is -1, must lie in [0, 10000]"));
 }
 
+// The policy pins its window whatever the hierarchy's: both must find room.
+TEST(PlanDestructionTest, AWindowLongerThanTheHierarchysIsNotCountedAsFree) {
+  DestructionSettings settings{.policy = SnapKvPolicy::Vase(), .budget = {}};
+  settings.budget.bounds = {.per_event_ratio = 10000, .cumulative_cap = 10000};
+  settings.interval = 16;
+  settings.recent = 32;
+
+  const auto event = PlanDestruction(
+      settings,
+      {.prompt_tokens = 70, .generated = 96, .cached = 166, .destroyed = 0});
+
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->num_kept, 70 + 4 + 64);
+}
+
 }  // namespace
 }  // namespace farkv

@@ -1,0 +1,53 @@
+// Destroying rows of one sequence (tier T3): asks its policy when an event is
+// due, and clears bits in the page table's live bitmaps. DESIGN 5.4,
+// ALGORITHMS 1 to 7.
+//
+// An event takes place after a step and counts from the next one on; all
+// layers and KV heads or none. When rows that the policy must see cannot be
+// read in time, it is postponed to a later step, and counted. Destruction never
+// depends on where rows lie. Engine thread only.
+#ifndef FARKV_GPU_WORKER_TIERING_DESTRUCTION_H_
+#define FARKV_GPU_WORKER_TIERING_DESTRUCTION_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "gpu_worker/tiering/cold_reads.h"
+#include "gpu_worker/tiering/pushdown.h"
+#include "gpu_worker/tiering/sequence.h"
+#include "gpu_worker/tiering/t0_lines.h"
+#include "kernels/stream.h"
+
+namespace farkv {
+
+// INVALID_ARGUMENT naming the field, its value and the allowed range.
+absl::Status CheckDestruction(const SequenceSpec& spec);
+
+// Call once for a sequence that was opened.
+void PrepareDestruction(Sequence& sequence, const KvGeometry& geometry,
+                        int num_query_heads);
+
+// Whether the policy may ever ask for the queries of positions up to `end`.
+bool WantsQueries(const Sequence& sequence, int64_t end);
+
+// What an event works with; all borrowed. The last two are null without nodes.
+struct DestructionTools {
+  const KvGeometry& geometry;
+  T0Lines& lines;
+  Stream& stream;
+  absl::Duration timeout;  // for the rows of one event
+  ColdReads* reads = nullptr;
+  Pushdown* pushdown = nullptr;
+};
+
+// After a committed step: the event that is due then, if any. Waits for cold
+// rows, tools.timeout at most. Returns whether rows were destroyed.
+bool DestroyDueRows(Sequence& sequence, const DestructionTools& tools);
+
+// Drops the groups of a page whose rows are all destroyed, unless the page is
+// on its way to its node; a page without any row is kGone.
+void DropDead(Sequence& sequence, Page& page, T0Lines& lines);
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TIERING_DESTRUCTION_H_

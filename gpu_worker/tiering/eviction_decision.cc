@@ -1,0 +1,143 @@
+#include "gpu_worker/tiering/eviction_decision.h"
+
+#include <bit>
+#include <utility>
+#include <variant>
+
+#include "common/base/crc32c.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+
+namespace farkv {
+namespace {
+
+// What one call of a policy borrows.
+struct HeadInput {
+  std::vector<int64_t> positions;
+  std::vector<uint8_t> pinned;
+  std::vector<const std::byte*> keys, values;
+  std::vector<float> queries;
+  std::vector<int64_t> cumulative;
+};
+
+class Decider {
+ public:
+  Decider(const Sequence& sequence, const DestructionEvent& event,
+          const KvGeometry& geometry, RowReader* reader)
+      : sequence_(sequence),
+        event_(event),
+        needs_(NeedsOf(event.policy)),
+        geometry_(geometry),
+        reader_(reader) {}
+
+  absl::StatusOr<EvictionDecision> Decide(int layer, int head) const {
+    HeadInput owned;
+    owned.positions = LivePositionsOf(sequence_.table, layer, head, geometry_);
+    EvictionInput input;
+    input.positions = owned.positions;
+    input.num_tokens = sequence_.table.num_tokens();
+    input.num_kept = event_.num_kept;
+    owned.pinned = PinRows(event_.pinned, owned.positions, input.num_tokens);
+    input.pinned = owned.pinned;
+    AddRows(head, owned, input);
+    if (needs_.mass) {
+      input.window = sequence_.destruction.queries.Window(
+          layer, head, input.num_tokens, owned.queries);
+    }
+    if (needs_.cumulative) AddScores(owned, input);
+    input.draws.seed = sequence_.spec.destruction_seed;
+    input.draws.request = RequestNumber(sequence_.spec.request_id);
+    input.draws.layer = static_cast<uint64_t>(layer);
+    input.draws.kv_head = static_cast<uint64_t>(head);
+    input.draws.event = static_cast<uint64_t>(sequence_.stats.evictions);
+    return DecideEviction(event_.policy, input);
+  }
+
+ private:
+  void AddRows(int head, HeadInput& owned, EvictionInput& input) const {
+    if (needs_.keys || needs_.mass) {
+      for (const int64_t position : owned.positions) {
+        owned.keys.push_back(reader_->Key(head, position));
+      }
+      input.keys = {owned.keys, geometry_.head_dim, geometry_.dtype};
+    }
+    if (needs_.values) {
+      for (const int64_t position : owned.positions) {
+        owned.values.push_back(reader_->Value(head, position));
+      }
+      input.values = {owned.values, geometry_.head_dim, geometry_.dtype};
+    }
+  }
+
+  void AddScores(HeadInput& owned, EvictionInput& input) const {
+    for (const int64_t position : owned.positions) {
+      owned.cumulative.push_back(
+          sequence_.scores[static_cast<size_t>(position)]);
+    }
+    input.cumulative = owned.cumulative;
+  }
+
+  const Sequence& sequence_;
+  const DestructionEvent& event_;
+  const PolicyNeeds needs_;
+  const KvGeometry& geometry_;
+  RowReader* const reader_;
+};
+
+}  // namespace
+
+uint64_t RequestNumber(const std::string& request_id) {
+  return CounterDraw(Crc32c(std::as_bytes(std::span(request_id))),
+                     {request_id.size()});
+}
+
+int WindowOf(const DestructionPolicy& policy) {
+  if (const auto* snap = std::get_if<SnapKvPolicy>(&policy)) {
+    return snap->window.window;
+  }
+  if (const auto* rkv = std::get_if<RkvPolicy>(&policy)) {
+    return rkv->window.window;
+  }
+  if (const auto* vase = std::get_if<VaseAttnVPolicy>(&policy)) {
+    return vase->window.window;
+  }
+  return 0;
+}
+
+std::vector<int64_t> LivePositionsOf(const PageTable& table, int layer,
+                                     int kv_head, const KvGeometry& geometry) {
+  std::vector<int64_t> positions;
+  for (int i = 0; i < table.num_pages(); ++i) {
+    uint64_t left =
+        table.page(i).layer_live(layer, geometry.num_kv_heads)[kv_head];
+    for (; left != 0; left &= left - 1) {
+      positions.push_back(int64_t{i} * kPageTokens + std::countr_zero(left));
+    }
+  }
+  return positions;
+}
+
+absl::StatusOr<KeptRows> DecideKeptRows(const Sequence& sequence,
+                                        const DestructionEvent& event,
+                                        const KvGeometry& geometry,
+                                        RowReader* reader) {
+  const Decider decider(sequence, event, geometry, reader);
+  const bool shared = NeedsOf(event.policy).shared_by_heads;
+  KeptRows rows;
+  for (int layer = 0; layer < geometry.num_layers; ++layer) {
+    if (reader != nullptr) FARKV_RETURN_IF_ERROR(reader->Load(layer));
+    for (int head = 0; head < geometry.num_kv_heads; ++head) {
+      if (shared && !rows.kept.empty()) {
+        rows.kept.push_back(rows.kept.front());
+        continue;
+      }
+      FARKV_ASSIGN_OR_RETURN(EvictionDecision decision,
+                             decider.Decide(layer, head));
+      rows.num_non_finite += decision.num_non_finite;
+      rows.kept.push_back(std::move(decision.kept));
+    }
+  }
+  return rows;
+}
+
+}  // namespace farkv

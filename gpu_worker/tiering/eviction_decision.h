@@ -1,0 +1,44 @@
+// Which rows of a sequence stay at an event: a policy of common/policy asked
+// for every layer and KV head. Decides only; destruction.h takes the rows away.
+// The same inputs give the same decision wherever the rows lie.
+#ifndef FARKV_GPU_WORKER_TIERING_EVICTION_DECISION_H_
+#define FARKV_GPU_WORKER_TIERING_EVICTION_DECISION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/policy/destruction_event.h"
+#include "gpu_worker/tiering/row_reader.h"
+#include "gpu_worker/tiering/sequence.h"
+
+namespace farkv {
+
+struct KeptRows {
+  // [layer * KV heads + head]: positions, ascending; as many of each.
+  std::vector<std::vector<int64_t>> kept;
+  int64_t num_non_finite = 0;  // rows that stayed because a number was broken
+};
+
+// The request's coordinate of every draw: a function of its id, so that a
+// request that is repeated under its id loses the same rows again.
+uint64_t RequestNumber(const std::string& request_id);
+
+// Queries that the policy wants of the youngest tokens; 0: none.
+int WindowOf(const DestructionPolicy& policy);
+
+// Live positions of one layer and KV head, ascending.
+std::vector<int64_t> LivePositionsOf(const PageTable& table, int layer,
+                                     int kv_head, const KvGeometry& geometry);
+
+// `reader` is null when the policy needs neither keys nor values; it is left
+// at the last layer. Errors are those of reading rows and of the policy.
+absl::StatusOr<KeptRows> DecideKeptRows(const Sequence& sequence,
+                                        const DestructionEvent& event,
+                                        const KvGeometry& geometry,
+                                        RowReader* reader);
+
+}  // namespace farkv
+
+#endif  // FARKV_GPU_WORKER_TIERING_EVICTION_DECISION_H_
