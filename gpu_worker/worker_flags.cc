@@ -86,23 +86,10 @@ void WorkerFlags::Register(Flags& flags) {
                    "Youngest tokens that stay in T0");
   flags.AddChoice("prompt-placement", &prompt_placement_, {"t0", "any"},
                   "Whether the prompt may leave T0");
-  flags.AddSwitch("protect-prompt", &protect_prompt_,
-                  "Never destroy the prompt");
   flags.AddChoice("placement", &placement_,
                   {"attention", "age-normalised", "recency", "random"},
                   "What decides which tokens stay in T0");
-  flags.AddText("eviction", &eviction_,
-                "Policy that destroys rows: none (others in a later release)");
-  flags.AddRatio("per-event-ratio", &per_event_ratio_,
-                 "Share destroyed at each event (later release)");
-  flags.AddRatio(
-      "cumulative-cap", &cumulative_cap_,
-      "Share of all generated tokens that may ever be destroyed (later "
-      "release)");
-  flags.AddInteger("budget-tokens", &budget_tokens_, 0, 1 << 30,
-                   "Rows kept by a budget policy (later release)");
-  flags.AddRatio("budget-ratio", &budget_ratio_,
-                 "The same as a share (later release)");
+  destruction_.Register(flags);
   flags.AddText("selection", &selection_,
                 "Policy that reads fewer pages: none (others in a later "
                 "release)");
@@ -126,14 +113,7 @@ absl::Status WorkerFlags::Finish() {
     return absl::InvalidArgumentError(absl::StrCat(
         "--device is \"", engine.device, "\", must be cpu or cuda"));
   }
-  if (eviction_ != "none") return Later("eviction", eviction_);
   if (selection_ != "none") return Later("selection", selection_);
-  if (per_event_ratio_ != 0) return Later("per-event-ratio", "above 0");
-  if (cumulative_cap_ != 0) return Later("cumulative-cap", "above 0");
-  if (budget_tokens_ != 0 || budget_ratio_ != 0) {
-    return Later("budget-tokens or --budget-ratio", "above 0");
-  }
-  if (!protect_prompt_) return Later("protect-prompt", "false");
   if (replicas_ != 1) return Later("replicas", absl::StrCat(replicas_));
   if (granularity_ != 64 && granularity_ != 16 && granularity_ != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -152,6 +132,7 @@ absl::Status WorkerFlags::Finish() {
   p.recent = recent_;
   p.prompt_in_t0 = prompt_placement_ == "t0";
   p.seed = engine.seed;
+  FARKV_ASSIGN_OR_RETURN(engine.destruction, destruction_.Finish(p));
   TieringOptions& t = engine.tiering;
   t.granularity = static_cast<int>(granularity_);
   t.stripe_tokens = static_cast<int>(stripe_);

@@ -7,6 +7,7 @@
 #include "common/process/flags.h"
 #include "common/rpc/tls_options.h"
 #include "common/telemetry/log.h"
+#include "gpu_worker/destruction_flags.h"
 #include "gpu_worker/engine/engine_options.h"
 
 namespace farkv {
@@ -33,14 +34,12 @@ struct WorkerFlags {
   std::string exactness_ = "bitwise";
   std::string prompt_placement_ = "t0";
   std::string placement_ = "attention";
-  std::string eviction_ = "none";
   std::string selection_ = "none";
   int64_t max_sequences_ = 8, max_queue_ = 64, threads_ = 2, seed_ = 0;
   int64_t granularity_ = 64, interval_ = 64, sinks_ = 4, recent_ = 128;
-  int64_t stripe_ = 1024, replicas_ = 1, t2_bits_ = 8, budget_tokens_ = 0;
-  int32_t per_event_ratio_ = 0, cumulative_cap_ = 0, t2_ratio_ = 0;
-  int32_t budget_ratio_ = 0;
-  bool protect_prompt_ = true;
+  int64_t stripe_ = 1024, replicas_ = 1, t2_bits_ = 8;
+  int32_t t2_ratio_ = 0;
+  DestructionFlags destruction_;
 };
 
 // The flags that only the -faults program knows; nothing elsewhere.

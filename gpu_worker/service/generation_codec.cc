@@ -1,6 +1,5 @@
 #include "gpu_worker/service/generation_codec.h"
 
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
 #include "common/base/text_checks.h"
+#include "gpu_worker/service/tier_options_codec.h"
 #include "gpu_worker/tokenizer/chat_template.h"
 #include "gpu_worker/tokenizer/tokenizer.h"
 
@@ -37,14 +37,6 @@ absl::Status CheckServed(const GenerateRequest& request) {
     return Unserved("logprobs");
   }
   if (request.has_priority()) return Unserved("priority");
-  const auto& tiers = request.tiers();
-  if (tiers.has_granularity() || tiers.has_placement() ||
-      tiers.has_eviction() || tiers.has_per_event_ratio() ||
-      tiers.has_cumulative_cap() || tiers.has_budget_tokens() ||
-      tiers.has_budget_ratio() || tiers.has_selection() ||
-      tiers.has_t2_ratio() || tiers.has_cold()) {
-    return Unserved("a tier setting other than hbm_ratio");
-  }
   return absl::OkStatus();
 }
 
@@ -187,9 +179,10 @@ void WriteTiers(const SequenceTierStats& stats, worker::v1::TierUsage& usage) {
   usage.set_recomputed_tokens(stats.recomputed_tokens);
   usage.set_plans(stats.plans);
   usage.set_deferred_drops(stats.deferred_drops);
-  usage.set_exactness(stats.compressed_pages > 0
-                          ? worker::v1::OUTPUT_EXACTNESS_EIGHT_BIT
-                          : worker::v1::OUTPUT_EXACTNESS_BITWISE);
+  usage.set_exactness(
+      stats.destroyed_rows > 0     ? worker::v1::OUTPUT_EXACTNESS_EVICTED
+      : stats.compressed_pages > 0 ? worker::v1::OUTPUT_EXACTNESS_EIGHT_BIT
+                                   : worker::v1::OUTPUT_EXACTNESS_BITWISE);
 }
 
 }  // namespace
@@ -206,15 +199,7 @@ absl::StatusOr<GenerationRequest> FromProto(const GenerateRequest& proto,
   ReadStopping(proto.stopping(), request);
   request.forced.assign(proto.forced_tokens().ids().begin(),
                         proto.forced_tokens().ids().end());
-  if (proto.tiers().has_hbm_ratio()) {
-    const float ratio = proto.tiers().hbm_ratio();
-    if (!(ratio >= 0.0f && ratio <= 1.0f)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tiers.hbm_ratio is ", ratio, ", must lie in [0, 1]"));
-    }
-    request.hbm_ratio = static_cast<int32_t>(
-        std::lround(static_cast<double>(ratio) * kRatioOne));
-  }
+  FARKV_RETURN_IF_ERROR(ReadTierOptions(proto.tiers(), options, request));
   return request;
 }
 

@@ -100,5 +100,50 @@ TEST(WorkerFlagsTest, AHeartbeatFitsItsLease) {
   EXPECT_THAT(said, ::testing::HasSubstr("--lease, 10s"));
 }
 
+TEST(WorkerFlagsTest, AnEvictionNeedsExactlyOneBudget) {
+  const auto said = [](std::vector<std::string> flags) {
+    flags.emplace_back("--model=x");
+    return RefusalOf<WorkerFlags>(flags);
+  };
+  using ::testing::HasSubstr;
+
+  EXPECT_THAT(said({"--eviction=vase-dkv"}), HasSubstr("0 budgets are given"));
+  EXPECT_THAT(
+      said({"--eviction=random", "--budget-tokens=500", "--budget-ratio=0.5"}),
+      HasSubstr("2 budgets are given"));
+  EXPECT_THAT(said({"--eviction=tiers", "--per-event-ratio=0.03"}),
+              HasSubstr("--cumulative-cap is 0"));
+  EXPECT_THAT(said({"--budget-tokens=500"}), HasSubstr("--eviction is none"));
+  EXPECT_THAT(said({"--eviction=lru"}), HasSubstr("vase-attn-v"));
+  EXPECT_EQ(said({"--eviction=vase-dkv", "--budget-ratio=0.5"}), "");
+  EXPECT_EQ(said({"--eviction=tiers", "--per-event-ratio=0.03",
+                  "--cumulative-cap=0.1"}),
+            "");
+}
+
+TEST(WorkerFlagsTest, AnEvictionFollowsTheScheduleOfThePlacement) {
+  WorkerFlags options;
+  Flags flags({"farkv-test", "Tests flags.", "1"});
+  options.Register(flags);
+  ASSERT_FALSE(
+      flags
+          .Parse(
+              {"--model=x", "--eviction=tiers", "--interval=16", "--sinks=2",
+               "--recent=32", "--protect-prompt=false", "--budget-tokens=512"},
+              [](const std::string&) -> const char* { return nullptr; })
+          .has_value());
+  ASSERT_TRUE(options.Finish().ok());
+
+  const DestructionSettings& settings = *options.engine.destruction;
+  EXPECT_EQ(settings.budget.kind, BudgetKind::kFixed);
+  EXPECT_EQ(settings.budget.tokens, 512);
+  EXPECT_FALSE(settings.protect_prompt);
+  const auto& tiers = std::get<TiersPolicy>(settings.policy);
+  EXPECT_EQ(tiers.interval, 16);
+  EXPECT_EQ(tiers.sinks, 2);
+  EXPECT_EQ(tiers.recent, 32);
+  EXPECT_EQ(settings.recent, 32);
+}
+
 }  // namespace
 }  // namespace farkv

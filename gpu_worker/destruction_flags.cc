@@ -1,0 +1,94 @@
+#include "gpu_worker/destruction_flags.h"
+
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+
+namespace farkv {
+
+void DestructionFlags::Register(Flags& flags) {
+  flags.AddText("eviction", &eviction_,
+                absl::StrCat("Policy that destroys rows, for good: ",
+                             absl::StrJoin(DestructionPolicyNames(), ", ")));
+  flags.AddRatio("per-event-ratio", &per_event_ratio_,
+                 "Share of the unprotected tokens destroyed at each event; it "
+                 "compounds, so give --cumulative-cap as well");
+  flags.AddRatio("cumulative-cap", &cumulative_cap_,
+                 "Share of all generated tokens that may ever be destroyed");
+  flags.AddInteger("budget-tokens", &budget_tokens_, 0, 1 << 30,
+                   "In place of the two: rows of each KV head that stay");
+  flags.AddRatio("budget-ratio", &budget_ratio_,
+                 "In place of them: the rows that stay as a share of the "
+                 "tokens behind the protected prompt");
+  flags.AddSwitch("protect-prompt", &protect_prompt_,
+                  "Never destroy the prompt");
+}
+
+absl::Status DestructionFlags::CheckNothingIsAsked() const {
+  const char* asked = per_event_ratio_ != 0  ? "--per-event-ratio is above 0"
+                      : cumulative_cap_ != 0 ? "--cumulative-cap is above 0"
+                      : budget_tokens_ != 0  ? "--budget-tokens is above 0"
+                      : budget_ratio_ != 0   ? "--budget-ratio is above 0"
+                      : !protect_prompt_     ? "--protect-prompt is false"
+                                             : nullptr;
+  if (asked == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(asked, ", but --eviction is none, which destroys nothing"));
+}
+
+absl::StatusOr<DestructionBudget> DestructionFlags::Budget() const {
+  const bool bounds = per_event_ratio_ != 0 || cumulative_cap_ != 0;
+  const int kinds = (bounds ? 1 : 0) + (budget_tokens_ != 0 ? 1 : 0) +
+                    (budget_ratio_ != 0 ? 1 : 0);
+  if (kinds != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--eviction is ", eviction_, " and ", kinds,
+                     " budgets are given; it needs one: --per-event-ratio with "
+                     "--cumulative-cap, --budget-tokens, or --budget-ratio"));
+  }
+  if (bounds && (per_event_ratio_ == 0 || cumulative_cap_ == 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        per_event_ratio_ == 0 ? "--cumulative-cap" : "--per-event-ratio",
+        " is above 0 and ",
+        per_event_ratio_ == 0 ? "--per-event-ratio" : "--cumulative-cap",
+        " is 0, so --eviction ", eviction_,
+        " would destroy nothing; give both"));
+  }
+  DestructionBudget budget;
+  budget.bounds = {per_event_ratio_, cumulative_cap_};
+  budget.tokens = budget_tokens_;
+  budget.ratio = budget_ratio_;
+  budget.kind = bounds                ? BudgetKind::kBounds
+                : budget_tokens_ != 0 ? BudgetKind::kFixed
+                                      : BudgetKind::kProportional;
+  return budget;
+}
+
+absl::StatusOr<std::optional<DestructionSettings>> DestructionFlags::Finish(
+    const PlacementSettings& placement) const {
+  const auto policy = ParseDestructionPolicy(eviction_);
+  if (!policy.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", policy.status().message()));
+  }
+  if (!policy->has_value()) {
+    FARKV_RETURN_IF_ERROR(CheckNothingIsAsked());
+    return std::nullopt;
+  }
+  DestructionSettings settings;
+  settings.policy = **policy;
+  FARKV_ASSIGN_OR_RETURN(settings.budget, Budget());
+  settings.protect_prompt = protect_prompt_;
+  settings.interval = placement.interval;
+  settings.sinks = placement.sinks;
+  settings.recent = placement.recent;
+  if (auto* tiers = std::get_if<TiersPolicy>(&settings.policy)) {
+    *tiers = {placement.interval, placement.sinks, placement.recent};
+  }
+  FARKV_RETURN_IF_ERROR(settings.Validate());
+  return settings;
+}
+
+}  // namespace farkv

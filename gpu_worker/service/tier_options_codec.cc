@@ -1,0 +1,147 @@
+#include "gpu_worker/service/tier_options_codec.h"
+
+#include <cmath>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace farkv {
+namespace {
+
+using worker::v1::TierOptions;
+
+// Per 10,000.
+absl::StatusOr<int32_t> ReadRatio(const char* field, float ratio) {
+  if (ratio >= 0.0f && ratio <= 1.0f) {
+    return static_cast<int32_t>(
+        std::lround(static_cast<double>(ratio) * kRatioOne));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("tiers.", field, " is ", ratio, ", must lie in [0, 1]"));
+}
+
+absl::Status CheckServed(const TierOptions& tiers) {
+  if (!tiers.has_granularity() && !tiers.has_placement() &&
+      !tiers.has_selection() && !tiers.has_t2_ratio() && !tiers.has_cold()) {
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError(
+      "a tier setting other than hbm_ratio and those of eviction is set; this "
+      "worker does not serve it");
+}
+
+bool HasBudget(const TierOptions& tiers) {
+  return tiers.has_per_event_ratio() || tiers.has_cumulative_cap() ||
+         tiers.has_budget_tokens() || tiers.has_budget_ratio();
+}
+
+// A field is of the worker's kind of budget.
+absl::Status CheckKind(const char* field, BudgetKind kind,
+                       const DestructionBudget& limit) {
+  if (kind == limit.kind) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "tiers.", field, " is set: a budget of the kind ", BudgetKindName(kind),
+      "; this worker's flags allow the kind ", BudgetKindName(limit.kind)));
+}
+
+absl::Status CheckAtMost(const char* field, int64_t value, int64_t limit) {
+  if (value <= limit) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("tiers.", field, " is ", value,
+                   " per 10,000, this worker allows at most ", limit));
+}
+
+absl::Status CheckAtLeast(const char* field, const char* unit, int64_t value,
+                          int64_t limit) {
+  if (value >= limit) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("tiers.", field, " is ", value, unit,
+                   ", this worker allows no less than ", limit));
+}
+
+absl::Status ReadBudget(const TierOptions& tiers, DestructionBudget& budget) {
+  const DestructionBudget limit = budget;
+  if (tiers.has_per_event_ratio()) {
+    constexpr char kField[] = "per_event_ratio";
+    FARKV_RETURN_IF_ERROR(CheckKind(kField, BudgetKind::kBounds, limit));
+    FARKV_ASSIGN_OR_RETURN(budget.bounds.per_event_ratio,
+                           ReadRatio(kField, tiers.per_event_ratio()));
+    FARKV_RETURN_IF_ERROR(CheckAtMost(kField, budget.bounds.per_event_ratio,
+                                      limit.bounds.per_event_ratio));
+  }
+  if (tiers.has_cumulative_cap()) {
+    constexpr char kField[] = "cumulative_cap";
+    FARKV_RETURN_IF_ERROR(CheckKind(kField, BudgetKind::kBounds, limit));
+    FARKV_ASSIGN_OR_RETURN(budget.bounds.cumulative_cap,
+                           ReadRatio(kField, tiers.cumulative_cap()));
+    FARKV_RETURN_IF_ERROR(CheckAtMost(kField, budget.bounds.cumulative_cap,
+                                      limit.bounds.cumulative_cap));
+  }
+  if (tiers.has_budget_tokens()) {
+    constexpr char kField[] = "budget_tokens";
+    FARKV_RETURN_IF_ERROR(CheckKind(kField, BudgetKind::kFixed, limit));
+    budget.tokens = tiers.budget_tokens();
+    FARKV_RETURN_IF_ERROR(
+        CheckAtLeast(kField, "", budget.tokens, limit.tokens));
+  }
+  if (tiers.has_budget_ratio()) {
+    constexpr char kField[] = "budget_ratio";
+    FARKV_RETURN_IF_ERROR(CheckKind(kField, BudgetKind::kProportional, limit));
+    FARKV_ASSIGN_OR_RETURN(budget.ratio,
+                           ReadRatio(kField, tiers.budget_ratio()));
+    FARKV_RETURN_IF_ERROR(
+        CheckAtLeast(kField, " per 10,000", budget.ratio, limit.ratio));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadEviction(const TierOptions& tiers,
+                          const EngineOptions& options,
+                          GenerationRequest& request) {
+  if (!tiers.has_eviction() && !HasBudget(tiers)) return absl::OkStatus();
+  FARKV_ASSIGN_OR_RETURN(
+      const auto policy,
+      ParseDestructionPolicy(tiers.has_eviction() ? tiers.eviction() : "none"));
+  if (tiers.has_eviction() && !policy.has_value()) {
+    if (HasBudget(tiers)) {
+      return absl::InvalidArgumentError(
+          "tiers.eviction is none, and a budget for it is set");
+    }
+    request.destroy_nothing = true;
+    return absl::OkStatus();
+  }
+  if (!options.destruction.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tiers.eviction is ",
+        tiers.has_eviction() ? tiers.eviction() : "not set, but a budget is",
+        "; this worker's --eviction is none: no request may destroy rows"));
+  }
+  DestructionSettings settings = *options.destruction;
+  if (policy.has_value()) {
+    settings.policy = *policy;
+    if (auto* tiers_policy = std::get_if<TiersPolicy>(&settings.policy)) {
+      *tiers_policy = {settings.interval, settings.sinks, settings.recent};
+    }
+  }
+  FARKV_RETURN_IF_ERROR(ReadBudget(tiers, settings.budget));
+  FARKV_RETURN_IF_ERROR(settings.Validate());
+  request.destruction = settings;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadTierOptions(const TierOptions& tiers,
+                             const EngineOptions& options,
+                             GenerationRequest& request) {
+  FARKV_RETURN_IF_ERROR(CheckServed(tiers));
+  if (tiers.has_hbm_ratio()) {
+    FARKV_ASSIGN_OR_RETURN(request.hbm_ratio,
+                           ReadRatio("hbm_ratio", tiers.hbm_ratio()));
+  }
+  return ReadEviction(tiers, options, request);
+}
+
+}  // namespace farkv

@@ -1,0 +1,123 @@
+#include "gpu_worker/service/tier_options_codec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+
+namespace farkv {
+namespace {
+
+using ::testing::HasSubstr;
+using worker::v1::TierOptions;
+
+class TierOptionsCodecTest : public ::testing::Test {
+ protected:
+  // What the worker's flags allow.
+  void Allow(const DestructionBudget& budget) {
+    options_.destruction =
+        DestructionSettings{.policy = RecencyPolicy{}, .budget = budget};
+  }
+  absl::Status Read() {
+    request_ = GenerationRequest();
+    return ReadTierOptions(tiers_, options_, request_);
+  }
+  std::string Refusal() {
+    const absl::Status status = Read();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  }
+
+  EngineOptions options_;
+  TierOptions tiers_;
+  GenerationRequest request_;
+};
+
+constexpr DestructionBudget kBounds = {
+    .bounds = {.per_event_ratio = 300, .cumulative_cap = 1000}};
+constexpr DestructionBudget kFixed = {
+    .kind = BudgetKind::kFixed, .tokens = 512, .bounds = {}};
+
+TEST_F(TierOptionsCodecTest, ARequestThatSaysNothingHasTheWorkersDefault) {
+  Allow(kBounds);
+  ASSERT_TRUE(Read().ok());
+  EXPECT_FALSE(request_.destruction.has_value());
+  EXPECT_FALSE(request_.destroy_nothing);
+}
+
+TEST_F(TierOptionsCodecTest, NothingMayAlwaysBeDestroyed) {
+  tiers_.set_eviction("none");
+  ASSERT_TRUE(Read().ok());
+  EXPECT_TRUE(request_.destroy_nothing);
+  tiers_.set_budget_tokens(100);
+  EXPECT_THAT(Refusal(), HasSubstr("tiers.eviction is none"));
+}
+
+TEST_F(TierOptionsCodecTest, WhereTheWorkerDestroysNothingNoRequestDoes) {
+  tiers_.set_eviction("vase-dkv");
+  EXPECT_THAT(Refusal(), HasSubstr("--eviction is none"));
+  tiers_.Clear();
+  tiers_.set_per_event_ratio(0.01f);
+  EXPECT_THAT(Refusal(), HasSubstr("--eviction is none"));
+}
+
+TEST_F(TierOptionsCodecTest, ARequestMayDestroyLessByAnyPolicy) {
+  Allow(kBounds);
+  tiers_.set_eviction("vase-attn-v");
+  tiers_.set_per_event_ratio(0.02f);
+  tiers_.set_cumulative_cap(0.1f);
+  ASSERT_TRUE(Read().ok());
+  const DestructionSettings& settings = *request_.destruction;
+  EXPECT_TRUE(std::holds_alternative<VaseAttnVPolicy>(settings.policy));
+  EXPECT_EQ(settings.budget.bounds.per_event_ratio, 200);
+  EXPECT_EQ(settings.budget.bounds.cumulative_cap, 1000);
+  EXPECT_TRUE(settings.protect_prompt);
+
+  Allow(kFixed);
+  tiers_.Clear();
+  tiers_.set_budget_tokens(512);
+  ASSERT_TRUE(Read().ok());
+  EXPECT_TRUE(
+      std::holds_alternative<RecencyPolicy>(request_.destruction->policy));
+}
+
+TEST_F(TierOptionsCodecTest, ARequestMayNotDestroyMoreThanTheWorkersFlagsSay) {
+  Allow(kBounds);
+  tiers_.set_per_event_ratio(0.04f);
+  EXPECT_THAT(Refusal(), HasSubstr("tiers.per_event_ratio is 400 per 10,000, "
+                                   "this worker allows at most 300"));
+  tiers_.Clear();
+  tiers_.set_cumulative_cap(0.2f);
+  EXPECT_THAT(Refusal(), HasSubstr("at most 1000"));
+  tiers_.Clear();
+  tiers_.set_budget_tokens(100000);
+  EXPECT_THAT(Refusal(), HasSubstr("kind fixed; this worker's flags allow the "
+                                   "kind bounds"));
+  Allow(kFixed);
+  tiers_.set_budget_tokens(511);
+  EXPECT_THAT(Refusal(), HasSubstr("tiers.budget_tokens is 511, this worker "
+                                   "allows no less than 512"));
+  Allow({.kind = BudgetKind::kProportional, .ratio = 5000, .bounds = {}});
+  tiers_.Clear();
+  tiers_.set_budget_ratio(0.4f);
+  EXPECT_THAT(Refusal(), HasSubstr("no less than 5000"));
+}
+
+TEST_F(TierOptionsCodecTest, BadValuesAreNamed) {
+  Allow(kBounds);
+  tiers_.set_eviction("lru");
+  EXPECT_THAT(Refusal(), HasSubstr("eviction is \"lru\""));
+  tiers_.Clear();
+  tiers_.set_per_event_ratio(1.5f);
+  EXPECT_THAT(Refusal(), HasSubstr("tiers.per_event_ratio is 1.5"));
+  tiers_.Clear();
+  tiers_.set_hbm_ratio(-1);
+  EXPECT_THAT(Refusal(), HasSubstr("tiers.hbm_ratio is -1"));
+  tiers_.Clear();
+  tiers_.set_selection("quest");
+  EXPECT_EQ(Read().code(), absl::StatusCode::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace farkv
