@@ -61,7 +61,14 @@ absl::Status ReadIds(const char* flag, const std::string& typed,
   return absl::OkStatus();
 }
 
-absl::Status CheckUtf8(const char* flag, const std::string& text) {
+// A worker takes requests of at most 16 MiB; the rest of one has room beside.
+constexpr size_t kMaxTextBytes = (size_t{16} << 20) - (size_t{64} << 10);
+
+absl::Status CheckText(const char* flag, const std::string& text) {
+  if (text.size() > kMaxTextBytes) {
+    return Bad(flag, absl::StrCat("has ", text.size(), " bytes, at most ",
+                                  kMaxTextBytes, " fit a request"));
+  }
   const size_t at = FindInvalidUtf8(text);
   if (at == std::string::npos) return absl::OkStatus();
   return Bad(flag, absl::StrCat("is not UTF-8 at byte ", at, " of ",
@@ -100,10 +107,10 @@ absl::Status ReadPrompt(const GenerateArguments& typed,
   if (typed.prompt) {
     if (typed.prompt->empty()) return Bad("--prompt", "is empty");
     options.prompt = *typed.prompt;
-    return CheckUtf8("--prompt", options.prompt);
+    return CheckText("--prompt", options.prompt);
   }
   FARKV_ASSIGN_OR_RETURN(options.prompt, ReadPromptFile(*typed.prompt_file));
-  return CheckUtf8("--prompt-file", options.prompt);
+  return CheckText("--prompt-file", options.prompt);
 }
 
 absl::Status ReadChat(const GenerateArguments& typed,
@@ -115,7 +122,7 @@ absl::Status ReadChat(const GenerateArguments& typed,
   if (!options.chat) return Bad("--system", "goes with --chat only");
   if (typed.system->empty()) return Bad("--system", "is empty");
   options.system = *typed.system;
-  return CheckUtf8("--system", options.system);
+  return CheckText("--system", options.system);
 }
 
 absl::Status ReadSeed(const std::string& typed, GenerateOptions& options) {
@@ -165,7 +172,7 @@ absl::Status Finish(const GenerateArguments& typed, GenerateOptions& options) {
   }
   for (const std::string& stop : options.stop_texts) {
     if (stop.empty()) return Bad("--stop", "is empty");
-    FARKV_RETURN_IF_ERROR(CheckUtf8("--stop", stop));
+    FARKV_RETURN_IF_ERROR(CheckText("--stop", stop));
   }
   if (const auto s = CheckPrintable(options.request_id); !s.ok()) {
     return Bad("--request-id", s);

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace farkv {
@@ -41,8 +42,15 @@ absl::StatusOr<std::unique_ptr<MappedFile>> MappedFile::Open(
         absl::StrCat("\"", path, "\" of ", size,
                      " bytes cannot be mapped: ", std::strerror(errno)));
   }
-  return std::unique_ptr<MappedFile>(
+  std::unique_ptr<MappedFile> file(
       new MappedFile({static_cast<const std::byte*>(mapped), size}));
+  if (absl::StartsWith({static_cast<const char*>(mapped), size},
+                       "version https://git-lfs.")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", path, "\" is not the file but ", size,
+        " bytes of Git LFS that stand for it; \"git lfs pull\" fetches it"));
+  }
+  return file;
 }
 
 MappedFile::~MappedFile() {

@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 constexpr char kOneFile[] = "model.safetensors";
 constexpr char kIndex[] = "model.safetensors.index.json";
 constexpr char kGgufEnding[] = ".gguf";
+constexpr char kPickled[] = "pytorch_model.bin";
 
 // The only .gguf of a folder.
 absl::StatusOr<std::string> OnlyGguf(const fs::path& folder) {
@@ -38,9 +39,12 @@ absl::StatusOr<std::string> OnlyGguf(const fs::path& folder) {
                                             "\": ", error.message()));
   }
   if (only.empty()) {
-    return absl::NotFoundError(absl::StrCat("\"", folder.string(),
-                                            "\" has none of ", kOneFile, ", ",
-                                            kIndex, " and *", kGgufEnding));
+    const std::string other = fs::exists(folder / kPickled, error)
+                                  ? absl::StrCat("; ", kPickled, " is not read")
+                                  : "";
+    return absl::NotFoundError(
+        absl::StrCat("\"", folder.string(), "\" has none of ", kOneFile, ", ",
+                     kIndex, " and *", kGgufEnding, other));
   }
   return (folder / only).string();
 }
@@ -53,7 +57,9 @@ absl::StatusOr<CheckpointFile> LocateCheckpoint(const std::string& model_path) {
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
     return absl::NotFoundError(
-        absl::StrCat("there is no model at \"", model_path, "\""));
+        absl::StrCat("there is no model at \"", model_path,
+                     "\", which must be a folder or a ", kGgufEnding,
+                     " file; no model is fetched by its name"));
   }
   if (!fs::is_directory(status)) {
     if (path.extension() == kGgufEnding) {

@@ -1,6 +1,8 @@
 #include "gpu_worker/model/model_config.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -203,7 +205,9 @@ absl::StatusOr<ModelConfig> Read(const json& object) {
 absl::StatusOr<ModelConfig> ModelConfig::Load(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
-    return absl::NotFoundError(absl::StrCat("cannot open \"", path, "\""));
+    return absl::NotFoundError(absl::StrCat("cannot open \"", path,
+                                            "\": ", std::strerror(errno),
+                                            "; a model's folder must have it"));
   }
   const json object = json::parse(file, nullptr, false);
   if (!object.is_object()) {

@@ -36,7 +36,9 @@ absl::StatusOr<Tokenizer> ModelFiles::ReadTokenizer() const {
     auto read = Tokenizer::Load(absl::StrCat(path_, "/tokenizer.json"));
     if (!absl::IsNotFound(read.status())) return read;
     auto older = Tokenizer::Load(absl::StrCat(path_, "/tokenizer.model"));
-    return absl::IsNotFound(older.status()) ? read : older;
+    if (!absl::IsNotFound(older.status())) return older;
+    return absl::NotFoundError(absl::StrCat(
+        "\"", path_, "\" has neither tokenizer.json nor tokenizer.model"));
   }
   FARKV_ASSIGN_OR_RETURN(TokenizerSpec spec, ReadGgufTokenizer(*gguf_));
   auto tokenizer = Tokenizer::Create(std::move(spec));

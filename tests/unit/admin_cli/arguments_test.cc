@@ -74,6 +74,9 @@ TEST(ArgumentsTest, ExactlyOnePromptIsNeeded) {
               HasSubstr("--prompt-file"));
   EXPECT_THAT(Refusal([](auto& t, auto&) { t.prompt = ""; }),
               HasSubstr("--prompt: is empty"));
+  EXPECT_THAT(
+      Refusal([](auto& t, auto&) { t.prompt->resize(16 << 20, 'a'); }),
+      AllOf(HasSubstr("--prompt: has 16777216 bytes"), HasSubstr("16711680")));
 }
 
 TEST(ArgumentsTest, PromptsMustBeUtf8) {

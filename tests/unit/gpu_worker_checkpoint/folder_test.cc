@@ -104,6 +104,10 @@ TEST_F(CheckpointFolderTest, WhatIsNoModelIsNamed) {
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(LocateCheckpoint((folder_ / "none").string()).status().code(),
             absl::StatusCode::kNotFound);
+  Write("pytorch_model.bin", "bytes");
+  EXPECT_THAT(Refusal(), HasSubstr("pytorch_model.bin is not read"));
+  Write("x.gguf", "version https://git-lfs.github.com/spec/v1\noid sha256:00");
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("x.gguf"), HasSubstr("git lfs pull")));
   std::filesystem::create_directories(folder_ / "model.safetensors");
   EXPECT_THAT(Refusal(), HasSubstr("not a regular file"));
 }

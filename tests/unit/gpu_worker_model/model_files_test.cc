@@ -1,11 +1,35 @@
+#include "gpu_worker/model/model_files.h"
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "common/base/half.h"
 
 namespace farkv {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(ModelFilesTest, WhatAFolderLacksIsNamed) {
+  const auto folder =
+      std::filesystem::path(::testing::TempDir()) / "farkv-model-files-test";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "model.safetensors") << "weights";
+  const auto files = ModelFiles::Open(folder.string());
+  ASSERT_TRUE(files.ok()) << files.status();
+
+  EXPECT_THAT(std::string(files->ReadConfig().status().message()),
+              AllOf(HasSubstr("config.json"), HasSubstr("No such file")));
+  EXPECT_THAT(std::string(files->ReadTokenizer().status().message()),
+              AllOf(HasSubstr(folder.string()), HasSubstr("tokenizer.json"),
+                    HasSubstr("tokenizer.model")));
+  std::filesystem::remove_all(folder);
+}
 
 TEST(HalfTest, EveryHalfEqualsItsDefinition) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
