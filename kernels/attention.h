@@ -85,6 +85,10 @@ struct AttentionSequence {
   // Positions at or past its size are not scored; no two sequences of a call
   // may share it.
   std::span<int64_t> scores;
+  // The same of this layer alone, per KV head: the mean over the query heads
+  // that read it, [num_kv_heads][scores.size()]. Empty: not wanted. What others
+  // compute (`elsewhere`) is not in it.
+  std::span<int64_t> head_scores;
   // Not null: num_rows is 1, and other parties have more pages. Borrowed until
   // the operation has run.
   AttentionElsewhere* elsewhere = nullptr;

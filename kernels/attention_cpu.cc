@@ -97,6 +97,26 @@ void AddToScores(const LeafScoreCall& leaf, size_t first,
   }
 }
 
+// Of a leaf, each KV head apart, to AttentionSequence::head_scores.
+void AddToHeadScores(const AttentionArgs& args, const LeafScoreCall& all,
+                     size_t first, const AttentionSequence& sequence) {
+  const int group = args.num_query_heads / args.geometry.num_kv_heads;
+  const size_t length = sequence.scores.size();
+  for (int head = 0; head < args.geometry.num_kv_heads; ++head) {
+    const int offset = head * group;
+    LeafScoreCall leaf = all;
+    leaf.num_heads = group;
+    leaf.weights += static_cast<ptrdiff_t>(offset) * kPageTokens;
+    leaf.m_leaf += offset;
+    leaf.m += offset;
+    leaf.l += offset;
+    leaf.scale = kFixedPointOne / static_cast<double>(group);
+    AddToScores(leaf, first,
+                sequence.head_scores.subspan(static_cast<size_t>(head) * length,
+                                             length));
+  }
+}
+
 void ScorePage(const AttentionCall& call, const ScoredPage& item) {
   for (int b = item.first_block; b < item.end_block; ++b) {
     const RowBlock& block = call.round->blocks[static_cast<size_t>(b)];
@@ -111,10 +131,12 @@ void ScorePage(const AttentionCall& call, const ScoredPage& item) {
       const size_t leaf = call.LeafOf(block, row, item.page);
       const PartialView whole = call.Partial(block, 0, row);
       const float* weights = call.weights + leaf * call.heads() * kPageTokens;
-      AddToScores(
+      const LeafScoreCall scored =
           ScoreCall(*call.args, weights, call.leaf_m + leaf * call.heads(),
-                    whole.m, whole.l),
-          static_cast<size_t>(first), sequence.scores);
+                    whole.m, whole.l);
+      AddToScores(scored, static_cast<size_t>(first), sequence.scores);
+      if (sequence.head_scores.empty()) continue;
+      AddToHeadScores(*call.args, scored, static_cast<size_t>(first), sequence);
     }
   }
 }

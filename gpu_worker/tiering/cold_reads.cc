@@ -68,8 +68,11 @@ void ColdReads::Begin(std::span<StepPart> parts,
   layer_in_use_ = -1;
   for (StepPart& part : parts_) {
     SequenceReads& reads = part.sequence->reads;
-    reads.pages = ListPages(
-        *part.sequence, part.num_rows == 1 ? pushdown : std::vector<bool>());
+    // Nodes add attention up over heads; who needs it apart reads the rows.
+    const bool pushes =
+        part.num_rows == 1 && part.sequence->destruction.head_scores.empty();
+    reads.pages =
+        ListPages(*part.sequence, pushes ? pushdown : std::vector<bool>());
     reads.elsewhere.clear();
     for (const ReadPage& page : reads.pages) {
       if (page.way != ReadWay::kAttend) continue;

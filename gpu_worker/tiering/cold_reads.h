@@ -35,7 +35,8 @@ class ColdReads {
             Device& device, std::span<const std::unique_ptr<NodeLink>> links);
 
   // Finds the cold pages of all parts and asks for the first layers. Parts of
-  // one row leave pages to their nodes where `pushdown` says so, by node.
+  // one row, unless scored per head, leave pages to their nodes where
+  // `pushdown` says so, by node.
   void Begin(std::span<StepPart> parts, const std::vector<bool>& pushdown);
   // Of the step that Begin began; rises.
   uint64_t step_number() const { return step_number_; }

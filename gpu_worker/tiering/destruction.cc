@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/telemetry/log.h"
@@ -52,7 +51,7 @@ absl::StatusOr<KeptRows> Decide(Sequence& sequence,
                                 const DestructionEvent& event,
                                 const DestructionTools& tools) {
   const PolicyNeeds needs = NeedsOf(event.policy);
-  if (needs.cumulative && tools.pushdown != nullptr) {
+  if (needs.cumulative && needs.shared_by_heads && tools.pushdown != nullptr) {
     tools.pushdown->CollectScores(sequence);
   }
   if (!needs.keys && !needs.values && !needs.mass) {
@@ -160,22 +159,23 @@ void NoteLoss(Sequence& sequence) {
 absl::Status CheckDestruction(const SequenceSpec& spec) {
   if (!spec.destruction.has_value()) return absl::OkStatus();
   FARKV_RETURN_IF_ERROR(spec.destruction->Validate());
-  FARKV_RETURN_IF_ERROR(spec.destruction->ValidateRequest(spec.prompt_tokens));
-  const PolicyNeeds needs = NeedsOf(spec.destruction->policy);
-  if (needs.cumulative && !needs.shared_by_heads) {
-    return absl::UnimplementedError(absl::StrCat(
-        "eviction ", DestructionPolicyName(spec.destruction->policy),
-        " needs attention added up per head, which this worker does not do"));
-  }
-  return absl::OkStatus();
+  return spec.destruction->ValidateRequest(spec.prompt_tokens);
 }
 
 void PrepareDestruction(Sequence& sequence, const KvGeometry& geometry,
                         int num_query_heads) {
   if (!sequence.spec.destruction.has_value()) return;
-  const int window = WindowOf(sequence.spec.destruction->policy);
-  if (window == 0) return;
-  sequence.destruction.queries = QueryRing(geometry, num_query_heads, window);
+  const DestructionPolicy& policy = sequence.spec.destruction->policy;
+  if (const int window = WindowOf(policy); window > 0) {
+    sequence.destruction.queries = QueryRing(geometry, num_query_heads, window);
+  }
+  const PolicyNeeds needs = NeedsOf(policy);
+  if (!needs.cumulative || needs.shared_by_heads) return;
+  sequence.destruction.head_scores.resize(
+      static_cast<size_t>(geometry.num_layers));
+  for (auto& layer : sequence.destruction.head_scores) {
+    layer.resize(static_cast<size_t>(geometry.num_kv_heads));
+  }
 }
 
 // Events take place after the prompt only.

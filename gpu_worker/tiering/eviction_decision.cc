@@ -44,7 +44,7 @@ class Decider {
       input.window = sequence_.destruction.queries.Window(
           layer, head, input.num_tokens, owned.queries);
     }
-    if (needs_.cumulative) AddScores(owned, input);
+    if (needs_.cumulative) AddScores(layer, head, owned, input);
     input.draws.seed = sequence_.spec.destruction_seed;
     input.draws.request = RequestNumber(sequence_.spec.request_id);
     input.draws.layer = static_cast<uint64_t>(layer);
@@ -69,10 +69,15 @@ class Decider {
     }
   }
 
-  void AddScores(HeadInput& owned, EvictionInput& input) const {
+  void AddScores(int layer, int head, HeadInput& owned,
+                 EvictionInput& input) const {
+    const auto& by_head = sequence_.destruction.head_scores;
+    const std::vector<int64_t>& scores =
+        by_head.empty()
+            ? sequence_.scores
+            : by_head[static_cast<size_t>(layer)][static_cast<size_t>(head)];
     for (const int64_t position : owned.positions) {
-      owned.cumulative.push_back(
-          sequence_.scores[static_cast<size_t>(position)]);
+      owned.cumulative.push_back(scores[static_cast<size_t>(position)]);
     }
     input.cumulative = owned.cumulative;
   }

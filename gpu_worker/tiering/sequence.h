@@ -72,6 +72,9 @@ struct SequenceDestruction {
   std::optional<DestructionEvent> postponed;
   int64_t cached_then = 0;
   QueryRing queries;
+  // [layer][KV head] -> cumulative attention per position, 2^-40, for policies
+  // that rank by it head by head; else empty.
+  std::vector<std::vector<std::vector<int64_t>>> head_scores;
   LossRecord loss;
   std::deque<EvictionRecord> records;
 };

@@ -20,7 +20,12 @@ void Step::AddPart(Sequence& sequence, int32_t num_rows, T0Lines& lines) {
   part.first_position = sequence.table.num_tokens();
   sequence.table.Append(num_rows, lines);
   sequence.NotePeak(lines);
-  part.score_deltas.assign(static_cast<size_t>(sequence.table.num_tokens()), 0);
+  const auto tokens = static_cast<size_t>(sequence.table.num_tokens());
+  part.score_deltas.assign(tokens, 0);
+  part.head_deltas.resize(sequence.destruction.head_scores.size());
+  for (std::vector<int64_t>& layer : part.head_deltas) {
+    layer.assign(tokens * static_cast<size_t>(geometry_.num_kv_heads), 0);
+  }
 }
 
 void Step::AddTargets(int layer, const StepPart& part, const T0Lines& lines,
@@ -60,6 +65,9 @@ absl::StatusOr<LayerView> Step::Layer(
         part.sequence->runs.Update(layer, part.sequence->table, lines, blocks,
                                    part.sequence->reads.elsewhere));
     view.scores = part.score_deltas;
+    if (!part.head_deltas.empty()) {
+      view.head_scores = part.head_deltas[static_cast<size_t>(layer)];
+    }
     if (!part.sequence->reads.elsewhere.empty()) {
       view.elsewhere = &elsewhere[i];
     }
@@ -69,6 +77,20 @@ absl::StatusOr<LayerView> Step::Layer(
   return LayerView{buffers.targets, buffers.sequences, !elsewhere.empty()};
 }
 
+void Step::CommitHeadScores(const StepPart& part) const {
+  const size_t tokens = part.score_deltas.size();
+  for (size_t layer = 0; layer < part.head_deltas.size(); ++layer) {
+    auto& heads = part.sequence->destruction.head_scores[layer];
+    const std::vector<int64_t>& deltas = part.head_deltas[layer];
+    for (size_t head = 0; head < heads.size(); ++head) {
+      heads[head].resize(tokens, 0);
+      for (size_t i = 0; i < tokens; ++i) {
+        heads[head][i] += deltas[head * tokens + i];
+      }
+    }
+  }
+}
+
 void Step::Commit() {
   for (StepPart& part : parts()) {
     std::vector<int64_t>& scores = part.sequence->scores;
@@ -76,6 +98,7 @@ void Step::Commit() {
     for (size_t i = 0; i < scores.size(); ++i) {
       scores[i] += part.score_deltas[i];
     }
+    CommitHeadScores(part);
   }
   active_ = false;
 }

@@ -24,6 +24,8 @@ struct StepPart {
   int32_t num_rows = 0;
   int64_t first_position = 0;         // tokens before the step
   std::vector<int64_t> score_deltas;  // per position, the step's own
+  // [layer] -> [KV head][position], when the sequence's policy asks for it.
+  std::vector<std::vector<int64_t>> head_deltas;
 };
 
 class Step {
@@ -57,6 +59,7 @@ class Step {
     std::vector<AttentionSequence> sequences;
   };
 
+  void CommitHeadScores(const StepPart& part) const;
   void AddTargets(int layer, const StepPart& part, const T0Lines& lines,
                   std::vector<RowTarget>& targets) const;
 

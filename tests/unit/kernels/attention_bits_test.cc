@@ -35,6 +35,7 @@ void ExpectSameBits(const CaseResult& got, const CaseResult& want) {
       ASSERT_FALSE(std::isnan(got.out[s][i]));
     }
     ASSERT_EQ(got.scores[s], want.scores[s]) << "sequence " << s;
+    ASSERT_EQ(got.head_scores[s], want.head_scores[s]) << "sequence " << s;
   }
 }
 
@@ -212,6 +213,7 @@ TEST_P(AttentionBitsTest, ScoringDoesNotChangeOutputs) {
     CaseResult off =
         RunCase(sequences, options, kernel, {.chunk = 64, .scored = false});
     off.scores = on.scores;
+    off.head_scores = on.head_scores;
     ExpectSameBits(off, on);
   }
 }

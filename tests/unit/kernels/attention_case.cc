@@ -214,7 +214,10 @@ void RunChunk(const std::vector<CaseSequence>& sequences,
     sequence.num_rows = count;
     sequence.first_position = from;
     sequence.pages = prepared.laid[s].pages;
-    if (run.scored) sequence.scores = result.scores[s];
+    if (run.scored) {
+      sequence.scores = result.scores[s];
+      sequence.head_scores = result.head_scores[s];
+    }
     list.push_back(sequence);
     const float* query = sequences[s].query(from);
     prepared.queries.insert(prepared.queries.end(), query,
@@ -262,6 +265,8 @@ CaseResult RunCase(const std::vector<CaseSequence>& sequences,
     result.out.emplace_back(static_cast<size_t>(
         sequence.length() * g.num_kv_heads * options.group * g.head_dim));
     result.scores.emplace_back(static_cast<size_t>(sequence.length()));
+    result.head_scores.emplace_back(
+        static_cast<size_t>(sequence.length() * g.num_kv_heads));
     longest = std::max(longest, sequence.length());
   }
   ThreadPool pool(run.threads);

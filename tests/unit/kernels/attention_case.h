@@ -62,8 +62,9 @@ class CaseSequence {
 };
 
 struct CaseResult {
-  std::vector<std::vector<float>> out;       // per sequence, all rows
-  std::vector<std::vector<int64_t>> scores;  // per sequence
+  std::vector<std::vector<float>> out;            // per sequence, all rows
+  std::vector<std::vector<int64_t>> scores;       // per sequence
+  std::vector<std::vector<int64_t>> head_scores;  // likewise, [KV head][...]
 
   friend bool operator==(const CaseResult&, const CaseResult&) = default;
 };

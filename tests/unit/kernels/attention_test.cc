@@ -18,6 +18,28 @@ using ::testing::Pointwise;
 
 constexpr double kFixedPointOne = 0x1p+40;
 
+// A row scores in the heads where it lives, and the heads make up the whole.
+void ExpectHeadScores(const ShapeOptions& options, const CaseSequence& sequence,
+                      const CaseResult& result, int first_row) {
+  const auto length = static_cast<size_t>(sequence.length());
+  const int heads = options.geometry.num_kv_heads;
+  for (size_t p = 0; p < length; ++p) {
+    double sum = 0;
+    for (int h = 0; h < heads; ++h) {
+      const int64_t score =
+          result.head_scores[0][static_cast<size_t>(h) * length + p];
+      sum += static_cast<double>(score);
+      const int position = static_cast<int>(p);
+      if (position > first_row) continue;  // few queries, or none, see it
+      ASSERT_EQ(score > 0, sequence.live(position, h))
+          << "position " << p << " head " << h;
+    }
+    ASSERT_NEAR(sum / heads / options.geometry.num_layers / kFixedPointOne,
+                static_cast<double>(result.scores[0][p]) / kFixedPointOne, 1e-7)
+        << "position " << p;
+  }
+}
+
 // Runs the last rows of `length` positions and compares each with the oracle.
 void ExpectNearOracle(const ShapeOptions& options, int length, int rows,
                       const LeafKernel& kernel, int chunk) {
@@ -44,6 +66,7 @@ void ExpectNearOracle(const ShapeOptions& options, int length, int rows,
                 scores[p], 1e-6 * rows)
         << "score " << p;
   }
+  ExpectHeadScores(options, sequences[0], result, run.first_row);
 }
 
 ShapeOptions Shape(DType dtype, int heads, int dim, int group, double dead) {
