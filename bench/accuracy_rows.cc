@@ -37,7 +37,7 @@ std::vector<Named> ScaledPolicies() {
   return {{"recency", RecencyPolicy{.interval = kInterval}},
           {"random", RandomPolicy{.recent = kRecent}},
           {"random-shared", RandomPolicy{.recent = kRecent, .shared = true}},
-          {"tiers", TiersPolicy{kInterval, kSinks, kRecent}},
+          {"attention", TiersPolicy{kInterval, kSinks, kRecent}},
           {"h2o", H2oPolicy{}},
           {"streaming-llm", StreamingLlmPolicy{.sinks = kSinks}},
           {"snap-kv-rkv", snap_rkv},
@@ -119,7 +119,7 @@ std::vector<AccuracyRow> AllAccuracyRows() {
   const std::vector<Named> policies = ScaledPolicies();
   for (const Named& policy : policies) {
     // The hierarchy's bounds, by cumulative attention and at random.
-    if (policy.first != "tiers" && policy.first != "random") continue;
+    if (policy.first != "attention" && policy.first != "random") continue;
     rows.push_back(Bounded(policy, "cap-3", {kRatioOne, 300}));
     rows.push_back(Bounded(policy, "cap-10", {kRatioOne, 1000}));
     rows.push_back(Bounded(policy, "event-3", {300, kRatioOne}));

@@ -66,12 +66,19 @@ class Decoder:
         return F.linear(r(self.model.norm(x)), self.model.embed_tokens.weight)
 
 
-def generate_greedy(model, prompts, num_tokens, rounding=exact):
-    """Continuations [batch, num_tokens] of prompts [batch, length]."""
+def generate_greedy(model, prompts, num_tokens, rounding=exact, forced=None):
+    """Continuations [batch, num_tokens] of prompts [batch, length].
+
+    `forced` [batch, num_tokens] replaces what was chosen where it is not
+    negative.
+    """
     decoder = Decoder(model, rounding)
-    token = decoder.logits(prompts)[:, -1:].argmax(-1)
-    tokens = [token]
-    while len(tokens) < num_tokens:
-        token = decoder.logits(token)[:, -1:].argmax(-1)
+    tokens, rows = [], prompts
+    for i in range(num_tokens):
+        token = decoder.logits(rows)[:, -1:].argmax(-1)
+        if forced is not None:
+            given = forced[:, i:i + 1]
+            token = torch.where(given < 0, token, given)
         tokens.append(token)
+        rows = token
     return torch.cat(tokens, dim=1)

@@ -1,7 +1,7 @@
-"""Measures free-running accuracy of an exported reasoner on held-out programs.
+"""Measures free-running accuracy of an exported model on unseen programs.
 
-An answer counts when the token after `!` is right; a trace counts when every
-generated token is.
+A trace counts when every generated token is right, an answer when what the
+program asks for at its end is.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import torch
 
 import task
 from decode import exact, generate_greedy, to_bf16
-from export import load_exported
+from export import TASKS, load_exported
 
 
 def read_programs(path):
@@ -21,31 +21,32 @@ def read_programs(path):
         return [json.loads(line) for line in file]
 
 
-def by_length(programs):
+def by_layout(programs):
+    """Programs of one task whose prompts and completions are equally long."""
     groups = collections.defaultdict(list)
     for program in programs:
-        prompt = [task.BOS] + task.encode(program["prompt"])
-        key = len(prompt), len(program["completion"])
-        groups[key].append((prompt, program))
+        key = (program.get("task", ""), len(program["prompt"]),
+               len(program["completion"]))
+        groups[key].append(program)
     return groups
 
 
-def is_answered(text, program):
-    _, mark, rest = text.partition("!")
-    return bool(mark) and rest == program["answer"]
+def forced_tokens(module, program):
+    text = program.get("forced", task.FREE * len(program["completion"]))
+    return [-1 if c == task.FREE else module.ID[c] for c in text]
 
 
-def score(model, programs, rounding):
+def score(module, model, programs, rounding):
     """Returns (answers right, traces right)."""
     answers = traces = 0
-    for (_, length), group in by_length(programs).items():
-        prompts = torch.tensor([prompt for prompt, _ in group])
-        rows = generate_greedy(model, prompts, length + 1, rounding)
-        for row, (_, program) in zip(rows.tolist(), group):
-            end = row.index(task.EOS) if task.EOS in row else len(row)
-            text = task.decode(row[:end])
-            answers += is_answered(text, program)
-            traces += row == task.encode(program["completion"]) + [task.EOS]
+    prompts = torch.tensor([[task.BOS] + module.encode(p["prompt"])
+                            for p in programs])
+    forced = torch.tensor([forced_tokens(module, p) for p in programs])
+    rows = generate_greedy(model, prompts, forced.shape[1], rounding, forced)
+    for row, program in zip(rows.tolist(), programs):
+        text, answer = module.decode(row), program["answer"]
+        answers += text[len(text) + 1 - 2 * len(answer)::2] == answer
+        traces += text == program["completion"]
     return answers, traces
 
 
@@ -54,15 +55,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default=os.path.join(here, "..", "reasoner"))
     parser.add_argument("--limit", type=int, help="programs of each file")
+    parser.add_argument("--task", choices=TASKS, default="trace")
     options = parser.parse_args()
+    module = TASKS[options.task]
     model = load_exported(options.model)
-    for name in ("heldout.jsonl", "heldout_short.jsonl"):
+    for name, _ in module.heldout_files():
         programs = read_programs(os.path.join(options.model, name))
-        programs = programs[:options.limit]
-        for label, rounding in (("f32", exact), ("bf16 operands", to_bf16)):
-            answers, traces = score(model, programs, rounding)
-            print(f"{name} {label}: {answers}/{len(programs)} answers, "
-                  f"{traces}/{len(programs)} whole traces right", flush=True)
+        for (kind, *_), group in by_layout(programs[:options.limit]).items():
+            for label, rounding in (("f32", exact), ("bf16 operands", to_bf16)):
+                answers, traces = score(module, model, group, rounding)
+                print(f"{name} {kind} {label}: {answers}/{len(group)} answers, "
+                      f"{traces}/{len(group)} whole traces right", flush=True)
 
 
 if __name__ == "__main__":

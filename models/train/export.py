@@ -7,11 +7,12 @@ import struct
 
 import torch
 
+import ledger
 import task
 from decode import Decoder, generate_greedy
 from model import Config, Reasoner
 
-HELDOUT = (("heldout.jsonl", 200, 44), ("heldout_short.jsonl", 50, 20))
+TASKS = {"trace": task, "ledger": ledger}
 GOLDEN_TOKENS = 64
 WEIGHTS = "model.safetensors"
 
@@ -70,7 +71,7 @@ def model_config(c):
     }
 
 
-def tokenizer_config():
+def tokenizer_config(ids):
     added = [{"id": i, "content": s, "single_word": False, "lstrip": False,
               "rstrip": False, "normalized": False, "special": True}
              for s, i in task.SPECIALS.items()]
@@ -81,7 +82,7 @@ def tokenizer_config():
                       "continuing_subword_prefix": None,
                       "end_of_word_suffix": None, "fuse_unk": False,
                       "byte_fallback": False,
-                      "vocab": {**task.ID, **task.SPECIALS}, "merges": []}}
+                      "vocab": {**ids, **task.SPECIALS}, "merges": []}}
 
 
 def write_json(path, value):
@@ -90,23 +91,17 @@ def write_json(path, value):
         file.write("\n")
 
 
-def write_heldout(folder):
-    """The programs depend on nothing but their stream, so they never change."""
-    for stream_seed, (name, count, num_definitions) in enumerate(HELDOUT):
-        rng = task.rng_for(task.HELDOUT_STREAM, stream_seed)
-        programs = task.generate_mixed(rng, count, num_definitions)
+def write_heldout(folder, module):
+    for name, lines in module.heldout_files():
         with open(os.path.join(folder, name), "w") as file:
-            for prompt, completion in programs:
-                text = task.decode(completion)
-                line = {"prompt": task.decode(prompt), "completion": text,
-                        "answer": text[-1]}
+            for line in lines:
                 file.write(json.dumps(line) + "\n")
 
 
 def write_golden(folder, model):
     """Logits of f32 arithmetic on the exported weights, to compare a worker."""
     rng = task.rng_for(task.HELDOUT_STREAM, 0)
-    prompt, completion = task.generate_mixed(rng, 1, HELDOUT[0][2])[0]
+    prompt, completion = task.generate_mixed(rng, 1, task.HELDOUT[0][2])[0]
     ids = torch.tensor([prompt])
     logits = Decoder(model).logits(ids)[0]
     last = len(prompt) - 1
@@ -121,17 +116,20 @@ def write_golden(folder, model):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--task", choices=TASKS, default="trace")
     parser.add_argument("checkpoint")
     parser.add_argument("folder")
     options = parser.parse_args()
+    module = TASKS[options.task]
     os.makedirs(options.folder, exist_ok=True)
     state = torch.load(options.checkpoint, map_location="cpu")["model"]
     write_safetensors(os.path.join(options.folder, WEIGHTS), state)
     for name, value in (("config.json", model_config(Config())),
-                        ("tokenizer.json", tokenizer_config())):
+                        ("tokenizer.json", tokenizer_config(module.ID))):
         write_json(os.path.join(options.folder, name), value)
-    write_heldout(options.folder)
-    write_golden(options.folder, load_exported(options.folder))
+    write_heldout(options.folder, module)
+    if module is task:
+        write_golden(options.folder, load_exported(options.folder))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,10 @@ VOCAB_SIZE = 80  # 73 used; a multiple of 16 suits the kernels
 NUM_NAMES = 52
 MIN_CONSTANTS, MAX_CONSTANTS = 4, 8
 MAX_DEFINITIONS = NUM_NAMES - MAX_CONSTANTS
+FIRST_SIZE, LAST_SIZE = 3, 44  # definitions
 TRAIN_STREAM, HELDOUT_STREAM = 1, 2
+HELDOUT = (("heldout.jsonl", 200, 44), ("heldout_short.jsonl", 50, 20))
+FREE = "_"  # in "forced" of a program: the model generates this one
 
 ID = {c: i for i, c in enumerate(CHARS)}
 DIGIT0, OPERATOR0 = ID["0"], ID["+"]
@@ -104,3 +107,25 @@ def generate_mixed(rng, count, num_definitions):
         split = prompt_length(num_constants, num_definitions)
         programs.append((ids[:split], ids[split:]))
     return programs
+
+
+def training_batch(rng, num_tokens, num_definitions):
+    """Ids of about `num_tokens` tokens and the positions that are learnt."""
+    num_constants = random_num_constants(rng)
+    first = prompt_length(num_constants, num_definitions)
+    length = first + 10 * num_definitions + 3
+    batch = max(1, round(num_tokens / length))
+    ids = generate(rng, batch, num_constants, num_definitions)
+    return ids, np.arange(first, length)
+
+
+def heldout_files():
+    """Unseen programs by file name; they depend on nothing but their stream."""
+    for stream_seed, (name, count, num_definitions) in enumerate(HELDOUT):
+        rng = rng_for(HELDOUT_STREAM, stream_seed)
+        lines = []
+        for prompt, completion in generate_mixed(rng, count, num_definitions):
+            text = decode(completion)
+            lines.append({"prompt": decode(prompt), "completion": text,
+                          "answer": text[-1]})
+        yield name, lines

@@ -1,4 +1,4 @@
-"""Trains the reasoner on one core within a time budget.
+"""Trains a model on one task, on one core within a time budget.
 
 The learning rate and the final length follow elapsed time, so a run always
 finishes whatever the speed of the machine.
@@ -13,14 +13,14 @@ import time
 import torch
 from torch.nn import functional as F
 
-import task
+from export import TASKS, load_exported
 from model import Reasoner
 from optimizer import Optimizer
 
 TOKENS_PER_STEP = 6144
 WARMUP_STEPS, DECAY_START = 100, 0.6
-FIRST_S, LAST_S, GROW_AT, ACCURACY_WINDOW = 3, 44, 0.985, 10
-SAVE_SECONDS, LOG_STEPS = 90, 25
+GROW_AT, ACCURACY_WINDOW = 0.985, 10
+SAVE_SECONDS, LOG_STEPS = 60, 25
 
 
 def keep_freed_memory():
@@ -43,8 +43,8 @@ def rate_share(step, done):
 class Curriculum:
     """Lengthens the programs each time the longest ones are mastered."""
 
-    def __init__(self, longest=FIRST_S):
-        self.longest = longest
+    def __init__(self, longest, last):
+        self.longest, self.last = longest, last
         self.recent = []
 
     def pick(self, rng):
@@ -52,8 +52,8 @@ class Curriculum:
             return self.longest
         return int(rng.integers(2, self.longest + 1))
 
-    def report(self, num_definitions, accuracy):
-        if num_definitions != self.longest:
+    def report(self, size, accuracy):
+        if size != self.longest:
             return
         self.recent = (self.recent + [accuracy])[-ACCURACY_WINDOW:]
         full = len(self.recent) == ACCURACY_WINDOW
@@ -61,21 +61,18 @@ class Curriculum:
             self.grow()
 
     def grow(self):
-        if self.longest < LAST_S:
-            self.longest = min(LAST_S, self.longest + max(1, self.longest // 3))
+        if self.longest < self.last:
+            longer = self.longest + max(1, self.longest // 3)
+            self.longest = min(self.last, longer)
             self.recent = []
 
 
-def train_step(model, optimizer, rng, num_definitions):
+def train_step(model, optimizer, batch):
     """One update; returns loss, token accuracy and program accuracy."""
-    num_constants = task.random_num_constants(rng)
-    first = task.prompt_length(num_constants, num_definitions) - 1
-    length = first + 1 + 10 * num_definitions + 3
-    batch = max(1, round(TOKENS_PER_STEP / length))
-    ids = torch.from_numpy(
-        task.generate(rng, batch, num_constants, num_definitions))
-    logits = model(ids[:, :-1], first)
-    targets = ids[:, first + 1:]
+    ids, learnt = (torch.from_numpy(part) for part in batch)
+    first = int(learnt[0]) - 1
+    logits = model(ids[:, :-1], first)[:, learnt - 1 - first]
+    targets = ids[:, learnt]
     loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
     optimizer.zero_grad()
     loss.backward()
@@ -98,7 +95,7 @@ class Log:
             return
         means = (sum(r) / LOG_STEPS for r in zip(*self.results))
         loss, tokens, programs = means
-        print(f"step {step} min {minutes:.1f} S {longest} loss {loss:.5f} "
+        print(f"step {step} min {minutes:.1f} size {longest} loss {loss:.5f} "
               f"token {tokens:.5f} program {programs:.3f}", flush=True)
         self.results = []
 
@@ -109,13 +106,15 @@ class Run:
     def __init__(self, options):
         torch.manual_seed(options.seed)
         self.path = os.path.join(options.out, "checkpoint.pt")
-        self.model = Reasoner()
+        self.model = (load_exported(options.start).train()
+                      if options.start else Reasoner())
         self.optimizer = Optimizer(self.model)
         self.step, self.elapsed = 0, 0.0
-        self.curriculum = Curriculum()
+        self.task = TASKS[options.task]
+        self.curriculum = Curriculum(self.task.FIRST_SIZE, self.task.LAST_SIZE)
         if options.resume:
             self.load(options.resume)
-        self.rng = task.rng_for(task.TRAIN_STREAM, options.seed + self.step)
+        self.rng = self.task.rng_for(self.task.TRAIN_STREAM, options.seed + self.step)
 
     def save(self):
         state = {"model": self.model.state_dict(),
@@ -129,16 +128,16 @@ class Run:
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.step, self.elapsed = state["step"], state["elapsed"]
-        self.curriculum = Curriculum(state["longest"])
+        self.curriculum.longest = state["longest"]
 
     def advance(self, done):
-        if done >= DECAY_START and self.curriculum.longest < LAST_S:
+        if done >= DECAY_START and self.curriculum.longest < self.task.LAST_SIZE:
             self.curriculum.grow()
         self.optimizer.set_rate(rate_share(self.step, done))
-        num_definitions = self.curriculum.pick(self.rng)
-        result = train_step(self.model, self.optimizer, self.rng,
-                            num_definitions)
-        self.curriculum.report(num_definitions, result[1])
+        size = self.curriculum.pick(self.rng)
+        batch = self.task.training_batch(self.rng, TOKENS_PER_STEP, size)
+        result = train_step(self.model, self.optimizer, batch)
+        self.curriculum.report(size, result[1])
         self.step += 1
         return result
 
@@ -159,9 +158,11 @@ def train(run, budget):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--task", choices=TASKS, default="trace")
     parser.add_argument("--minutes", type=float, default=65)
     parser.add_argument("--out", required=True, help="folder for checkpoints")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--start", help="model folder whose weights to begin with")
     parser.add_argument("--resume", help="checkpoint to go on from")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)

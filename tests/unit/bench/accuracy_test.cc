@@ -105,7 +105,7 @@ TEST(AccuracyRowsTest, NamesAreUniqueAndEveryDestructionIsValid) {
 }
 
 TEST(AccuracyRowsTest, FullComesFirstAndAStarTakesAllThatBeginSo) {
-  const auto rows = ChooseAccuracyRows({"tiers-cap-*", "tiers-10"});
+  const auto rows = ChooseAccuracyRows({"attention-cap-*", "tiers-10"});
   ASSERT_TRUE(rows.ok());
   ASSERT_EQ(rows->size(), 4u);
   EXPECT_TRUE((*rows)[0].is_full());
