@@ -117,6 +117,7 @@ Node::Node(const NodeOptions& options)
       data_executor_(static_cast<int>(options.threads)),
       control_executor_(kControlThreads),
       compress_executor_(1),
+      decide_executor_(1),
       scrub_executor_(1),
       sweeper_(std::make_unique<LeaseSweeper>(
           directory_, Clock::Boottime(),
@@ -207,14 +208,18 @@ absl::Status Node::StartServers() {
         std::filesystem::path(map_server_->path()).filename().string();
   }
   memory_service_ = std::make_unique<MemoryService>(
-      MemoryService::Parts{&directory_, &pool_, &events_, &control_executor_,
-                           &compress_executor_, [this] { sweeper_->Poke(); },
-                           [this] { return CheckServing(); }},
+      MemoryService::Parts{
+          &directory_, &pool_, &events_, &control_executor_,
+          &compress_executor_, &decide_executor_, [this] { sweeper_->Poke(); },
+          [this] { return CheckServing(); },
+          [this](EvictionCall call) {
+            return DecideEvictions(DecisionContext(), std::move(call));
+          }},
       addresses);
   admin_service_ = std::make_unique<AdminService>(
       AdminService::Parts{&directory_, &pool_, t2_pool_.get(), &data_plane_,
-                          &events_, &scrubber_, &scrub_executor_,
-                          &Clock::Boottime()},
+                          &events_, &scrubber_, &eviction_log_,
+                          &scrub_executor_, &Clock::Boottime()},
       NodeIdentity{options_.node_id, transport_->capabilities().name,
                    static_cast<int>(options_.numa_node), options_.config});
   FARKV_ASSIGN_OR_RETURN(
@@ -294,6 +299,10 @@ absl::Status Node::CheckServing() const {
   return absl::UnavailableError(absl::StrCat(
       "node ", options_.node_id, " is not ready: ", FormatBytes(SlabBytes()),
       " of ", FormatBytes(PoolBytes(options_)), " of its pool are prefaulted"));
+}
+
+DecideContext Node::DecisionContext() {
+  return {directory_, attend_pool_, eviction_log_, Clock::Boottime()};
 }
 
 size_t Node::Drain() {

@@ -25,6 +25,8 @@
 #include "common/telemetry/metrics.h"
 #include "common/transport/transport.h"
 #include "memory_node/data/data_plane.h"
+#include "memory_node/data/decide_handler.h"
+#include "memory_node/data/eviction_log.h"
 #include "memory_node/data/scrubber.h"
 #include "memory_node/directory/directory.h"
 #include "memory_node/directory/lease_sweeper.h"
@@ -87,6 +89,7 @@ class Node {
   absl::Status AwaitFilled() const;
   size_t SlabBytes() const;
   absl::Status CheckServing() const;
+  DecideContext DecisionContext();
   void Stop();
 
   const NodeOptions options_;
@@ -101,10 +104,12 @@ class Node {
   NodeEvents events_;
   Scrubber scrubber_;
   ThreadPool attend_pool_;
+  EvictionLog eviction_log_;
   DataPlane data_plane_;
   ThreadExecutor data_executor_;
   ThreadExecutor control_executor_;
   ThreadExecutor compress_executor_;
+  ThreadExecutor decide_executor_;
   ThreadExecutor scrub_executor_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<LeaseSweeper> sweeper_;

@@ -40,6 +40,10 @@ std::string DestructionPolicyName(const DestructionPolicy& policy);
 // All names, "none" first.
 std::vector<std::string> DestructionPolicyNames();
 
+// The name under which ParseDestructionPolicy knows the policy, whatever its
+// settings.
+std::string DestructionPolicyName(const DestructionPolicy& policy);
+
 // What a policy needs of the caller, beside the rows' positions.
 struct PolicyNeeds {
   bool keys = false;
@@ -70,6 +74,10 @@ absl::Status CheckAdmission(const DestructionPolicy& policy,
 
 absl::StatusOr<RankedRows> RankRows(const DestructionPolicy& policy,
                                     const EvictionInput& input);
+// num_by_measure of RankRows, from positions and counts alone: for the party
+// that merges rows which others ranked. The input has all rows of the head.
+int64_t NumByMeasure(const DestructionPolicy& policy,
+                     const EvictionInput& input);
 // RankRows, then ChooseRows of input.num_kept.
 absl::StatusOr<EvictionDecision> DecideEviction(const DestructionPolicy& policy,
                                                 const EvictionInput& input);

@@ -39,17 +39,23 @@ absl::StatusOr<RankedRows> VaseAttnVPolicy::Rank(
                          CandidateMass(input, window, "vase-attn-v"));
   RankedRows ranked = StartRanking(input, sinks, window.window);
   const std::vector<float> ranges = Ranges(MakePanels(input.values));
-  int64_t num_sinks = 0;
   for (size_t i = 0; i < mass.size(); ++i) {
     EvictionRow& row = ranked.rows[i];
-    if (row.position < sinks) ++num_sinks;
     row.measure = ranges[i];
     row.key = SamplingKey(mass[i], input.draws.Unit(row.position));
   }
+  ranked.num_by_measure = NumByMeasure(input);
+  return ranked;
+}
+
+int64_t VaseAttnVPolicy::NumByMeasure(const EvictionInput& input) const {
+  const auto end = input.positions.begin() + input.NumOlder(window.window);
+  const int64_t num_sinks =
+      std::lower_bound(input.positions.begin(), end, sinks) -
+      input.positions.begin();
   const int64_t wanted =
       value_tokens == kQuarter ? input.num_kept / 4 : value_tokens;
-  ranked.num_by_measure = std::max<int64_t>(0, wanted - num_sinks);
-  return ranked;
+  return std::max<int64_t>(0, wanted - num_sinks);
 }
 
 absl::Status VaseDkvPolicy::Validate() const {

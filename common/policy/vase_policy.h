@@ -34,6 +34,9 @@ struct VaseAttnVPolicy {
   // num_by_measure of the result counts the sinks among the input's own rows; a
   // party without the whole head leaves it to the one that merges.
   absl::StatusOr<RankedRows> Rank(const EvictionInput& input) const;
+  // Places of value_tokens that sinks older than the window leave; reads the
+  // input's positions and counts only.
+  int64_t NumByMeasure(const EvictionInput& input) const;
 };
 
 // Reads: keys and values.

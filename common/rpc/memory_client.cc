@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/duration_codec.h"
+#include "common/rpc/eviction_codec.h"
 #include "common/rpc/memory_codec.h"
 #include "common/rpc/status_codec.h"
 #include "farkv/memory/v1/memory_service.grpc.pb.h"
@@ -117,6 +118,14 @@ absl::StatusOr<TierPlanResult> MemoryClient::ApplyTierPlan(
     const TierPlanCall& call, absl::Duration timeout) {
   FARKV_ASSIGN_OR_RETURN(auto response,
                          impl_->Call(&MemoryNodeService::Stub::ApplyTierPlan,
+                                     ToProto(call), timeout));
+  return FromProto(response);
+}
+
+absl::StatusOr<EvictionReply> MemoryClient::DecideEvictions(
+    const EvictionCall& call, absl::Duration timeout) {
+  FARKV_ASSIGN_OR_RETURN(auto response,
+                         impl_->Call(&MemoryNodeService::Stub::DecideEvictions,
                                      ToProto(call), timeout));
   return FromProto(response);
 }

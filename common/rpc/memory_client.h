@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/policy/eviction_call.h"
 #include "common/rpc/memory_types.h"
 #include "common/rpc/tls_options.h"
 
@@ -39,6 +40,9 @@ class MemoryClient {
                                           absl::Duration timeout);
   absl::StatusOr<TierPlanResult> ApplyTierPlan(const TierPlanCall& call,
                                                absl::Duration timeout);
+  // At most kMaxCandidates in one call (common/policy/eviction_merge.h splits).
+  absl::StatusOr<EvictionReply> DecideEvictions(const EvictionCall& call,
+                                                absl::Duration timeout);
   // Returns the number of pages freed.
   absl::StatusOr<uint64_t> CloseSession(SessionId session, Epoch epoch,
                                         uint64_t sequence_number,

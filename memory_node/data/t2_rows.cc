@@ -6,6 +6,17 @@
 #include "common/page/t2_codec.h"
 
 namespace farkv {
+namespace {
+
+std::span<const std::byte> HeadPart(const KvGeometry& geometry, int bits,
+                                    int head, const std::byte* page) {
+  const size_t part_bytes = T2HeadLayout::Of(geometry, bits).head_bytes;
+  const size_t header_bytes = PageLayout::T2(geometry, bits).header_bytes;
+  return {page + header_bytes + static_cast<size_t>(head) * part_bytes,
+          part_bytes};
+}
+
+}  // namespace
 
 void GatherT2Heads(const KvGeometry& geometry, int bits,
                    std::span<const uint64_t> rows, std::byte* page,
@@ -23,13 +34,17 @@ void GatherT2Heads(const KvGeometry& geometry, int bits,
 
 absl::Status DecodeT2Rows(const KvGeometry& geometry, int bits, int head,
                           const std::byte* page, std::byte* block) {
-  const size_t part_bytes = T2HeadLayout::Of(geometry, bits).head_bytes;
   const auto h = static_cast<size_t>(head);
-  const std::byte* part =
-      page + PageLayout::T2(geometry, bits).header_bytes + h * part_bytes;
-  return DecodeT2Head(geometry, bits, {part, part_bytes}, ~uint64_t{0},
-                      block + geometry.KeyOffset(kPageTokens, h, 0),
-                      block + geometry.ValueOffset(kPageTokens, h, 0));
+  return DecodeT2Slots(geometry, bits, head, page, ~uint64_t{0},
+                       block + geometry.KeyOffset(kPageTokens, h, 0),
+                       block + geometry.ValueOffset(kPageTokens, h, 0));
+}
+
+absl::Status DecodeT2Slots(const KvGeometry& geometry, int bits, int head,
+                           const std::byte* page, uint64_t slots,
+                           std::byte* keys, std::byte* values) {
+  return DecodeT2Head(geometry, bits, HeadPart(geometry, bits, head, page),
+                      slots, keys, values);
 }
 
 }  // namespace farkv

@@ -1,5 +1,6 @@
 // Reading T2 pages: whole head parts for fetches, dequantised rows for
-// attention. Pure functions on caller-owned bytes; the caller holds the pin.
+// attention and decisions. Pure functions on caller-owned bytes; the caller
+// holds the pin.
 #ifndef FARKV_MEMORY_NODE_DATA_T2_ROWS_H_
 #define FARKV_MEMORY_NODE_DATA_T2_ROWS_H_
 
@@ -24,6 +25,12 @@ void GatherT2Heads(const KvGeometry& geometry, int bits,
 // values that nobody reads. DATA_LOSS as DecodeT2Head.
 absl::Status DecodeT2Rows(const KvGeometry& geometry, int bits, int head,
                           const std::byte* page, std::byte* block);
+
+// Decodes the rows of one head that `slots` names, packed in slot order, the
+// same bits. Both have room for them. Slots must live. DATA_LOSS likewise.
+absl::Status DecodeT2Slots(const KvGeometry& geometry, int bits, int head,
+                           const std::byte* page, uint64_t slots,
+                           std::byte* keys, std::byte* values);
 
 }  // namespace farkv
 

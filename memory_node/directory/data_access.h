@@ -56,6 +56,31 @@ struct StoredPage {
   PagePin pin;
 };
 
+// Rows of one page and KV head that a decision is about; `rows` is a bitmap.
+struct RowsWanted {
+  PageName page;
+  int32_t kv_head = 0;
+  uint64_t rows = 0;
+};
+
+// A page as it was when it was pinned.
+struct PageRead {
+  PageName page;
+  Tier tier = Tier::kT1;
+  int t2_bits = 0;
+  PagePin pin;
+};
+
+// Pages of one session, to be read where they lie. Pass it to
+// Directory::CheckRead when that is done.
+struct ReadTicket {
+  SessionId session;
+  Epoch epoch;
+  uint64_t instance = 0;
+  KvGeometry geometry;
+  std::vector<PageRead> pages;  // ascending by name, none twice
+};
+
 }  // namespace farkv
 
 #endif  // FARKV_MEMORY_NODE_DIRECTORY_DATA_ACCESS_H_

@@ -105,6 +105,18 @@ class Directory {
       const DataCaller& caller, int32_t layer,
       std::span<const PageWanted> wanted);
 
+  // Decisions (directory_read.cc).
+
+  // Pins the pages of `wanted`, which ascends by page, as they are now.
+  // INVALID_ARGUMENT for a layer or head that the session does not have,
+  // NOT_FOUND naming head and position for a row that is not stored; of the
+  // session: its errors, as for plans. Nothing is pinned then.
+  absl::StatusOr<ReadTicket> BeginRead(const SessionId& session, Epoch epoch,
+                                       std::span<const RowsWanted> wanted);
+  // OK when the session still runs and all pages are still those of the
+  // ticket. ABORTED naming one that moved or was freed while it was read.
+  absl::Status CheckRead(const ReadTicket& ticket) const;
+
   // Leases and drain (directory.cc).
 
   // Ends the leases that are over. Returns the next end and the sessions that
@@ -152,6 +164,15 @@ class Directory {
   absl::StatusOr<Session*> FindForData(const DataCaller& caller) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool Expired(const Session& session) const;
+  absl::StatusOr<Session*> FindRunning(const SessionId& id, Epoch epoch) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status PinForRead(const Session& session,
+                          std::span<const RowsWanted> wanted,
+                          ReadTicket& ticket) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckPagesRead(const ReadTicket& ticket,
+                              std::span<const PageRead> pages) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<PagePin> PinWanted(const PageName& page,
                                     const PageEntry& entry,
                                     const PageWanted& wanted) const;

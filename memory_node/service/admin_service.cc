@@ -14,6 +14,7 @@
 #include "common/rpc/status_codec.h"
 #include "common/rpc/stream_writer.h"
 #include "memory_node/service/admin_codec.h"
+#include "memory_node/service/eviction_log_codec.h"
 
 namespace farkv {
 namespace {
@@ -129,8 +130,19 @@ grpc::ServerUnaryReactor* AdminService::GetTierMap(
 
 grpc::ServerUnaryReactor* AdminService::ListEvictions(
     grpc::CallbackServerContext* context,
-    const admin::v1::ListEvictionsRequest*, admin::v1::ListEvictionsResponse*) {
-  return NotOfANode(context, "ListEvictions");
+    const admin::v1::ListEvictionsRequest* request,
+    admin::v1::ListEvictionsResponse* response) {
+  const auto list = [&]() -> absl::Status {
+    const auto most = static_cast<int32_t>(parts_.evictions->max_decisions());
+    FARKV_ASSIGN_OR_RETURN(const EvictionQuery query,
+                           ReadQuery(*request, most));
+    *response = ToProto(
+        query,
+        parts_.evictions->List(query.before, query.count + 1, query.sessions),
+        parts_.clock->Now());
+    return absl::OkStatus();
+  };
+  return Answer(context, list());
 }
 
 grpc::ServerUnaryReactor* AdminService::ListPeers(

@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "farkv/admin/v1/admin_service.grpc.pb.h"
 #include "memory_node/data/data_plane.h"
+#include "memory_node/data/eviction_log.h"
 #include "memory_node/data/scrubber.h"
 #include "memory_node/directory/directory.h"
 #include "memory_node/pool/page_pool.h"
@@ -39,6 +40,7 @@ class AdminService final
     DataPlane* data = nullptr;
     NodeEvents* events = nullptr;
     Scrubber* scrubber = nullptr;
+    const EvictionLog* evictions = nullptr;
     Executor* executor = nullptr;
     const Clock* clock = nullptr;
   };

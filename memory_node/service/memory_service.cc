@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/duration_codec.h"
 #include "common/rpc/error_reason.h"
+#include "common/rpc/eviction_codec.h"
 #include "common/rpc/memory_codec.h"
 #include "common/rpc/status_codec.h"
 #include "common/rpc/stream_writer.h"
@@ -42,14 +43,22 @@ absl::StatusOr<std::vector<SessionId>> ReadSessions(
 
 constexpr absl::Duration kPlanRetry = absl::Milliseconds(500);
 
-absl::Status TooManyPlans() {
-  return WithRetryAfter(
-      WithReason(absl::ResourceExhaustedError(
-                     absl::StrCat(MemoryService::kMaxPlans,
-                                  " plans are queued or running, as many as "
-                                  "this node takes")),
-                 ErrorReason::kQueueFull),
-      kPlanRetry);
+absl::Status TooMany(int count, const char* what) {
+  return WithRetryAfter(WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                       count, " ", what,
+                                       " are queued or running, as many as "
+                                       "this node takes")),
+                                   ErrorReason::kQueueFull),
+                        kPlanRetry);
+}
+
+// What is wrong with a call's own numbers is found below common/rpc, which has
+// the reasons.
+absl::Status WithFieldReason(const absl::Status& status) {
+  const bool has_none = ReasonOf(status) == ErrorReason::kUnspecified;
+  return absl::IsInvalidArgument(status) && has_none
+             ? WithReason(status, ErrorReason::kInvalidField)
+             : status;
 }
 
 WatchNodeResponse ToResponse(const NodeState& state, Epoch epoch,
@@ -115,7 +124,7 @@ grpc::ServerUnaryReactor* MemoryService::ApplyTierPlan(
     memory::v1::ApplyTierPlanResponse* response) {
   if (plans_.fetch_add(1) >= kMaxPlans) {
     --plans_;
-    return Answer(context, TooManyPlans());
+    return Answer(context, TooMany(kMaxPlans, "plans"));
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   Executor* executor = request->tier_changes_size() > 0
@@ -144,11 +153,29 @@ grpc::ServerUnaryReactor* MemoryService::ApplyTierPlan(
 
 grpc::ServerUnaryReactor* MemoryService::DecideEvictions(
     grpc::CallbackServerContext* context,
-    const memory::v1::DecideEvictionsRequest*,
-    memory::v1::DecideEvictionsResponse*) {
-  return Answer(context, absl::UnimplementedError(
-                             "DecideEvictions: this node decides nothing; "
-                             "the worker has to"));
+    const memory::v1::DecideEvictionsRequest* request,
+    memory::v1::DecideEvictionsResponse* response) {
+  if (decisions_.fetch_add(1) >= kMaxDecisions) {
+    --decisions_;
+    return Answer(context, TooMany(kMaxDecisions, "decisions"));
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  parts_.decide_executor->Execute([this, context, request, response, reactor] {
+    const auto decide = [&]() -> absl::Status {
+      if (context->IsCancelled()) {
+        return absl::CancelledError("the caller has gone: nothing was decided");
+      }
+      FARKV_ASSIGN_OR_RETURN(EvictionCall call, FromProto(*request));
+      FARKV_ASSIGN_OR_RETURN(const EvictionReply reply,
+                             parts_.decide(std::move(call)));
+      *response = ToProto(reply);
+      return absl::OkStatus();
+    };
+    const absl::Status status = WithFieldReason(decide());
+    --decisions_;
+    reactor->Finish(ToGrpcStatus(status));
+  });
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* MemoryService::CloseSession(

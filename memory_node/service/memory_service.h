@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/async/executor.h"
+#include "common/policy/eviction_call.h"
 #include "farkv/memory/v1/memory_service.grpc.pb.h"
 #include "memory_node/directory/directory.h"
 #include "memory_node/pool/page_pool.h"
@@ -29,10 +30,13 @@ class MemoryService final
  public:
   // Calls of ApplyTierPlan at a time; above it RESOURCE_EXHAUSTED.
   static constexpr int kMaxPlans = 256;
+  // Likewise of DecideEvictions; each may carry 65,536 positions.
+  static constexpr int kMaxDecisions = 32;
 
   // Borrowed, outlive the service. `on_new_lease` runs after a lease was given
   // that may end before all others. Plans that compress run on
-  // `compress_executor`, so that those of others do not wait for them. While
+  // `compress_executor` and decisions on `decide_executor`, so that other plans
+  // do not wait for them; `decide` is memory_node/data/decide_handler.h. While
   // `check_serving` gives an error, OpenSession does; it may be empty.
   struct Parts {
     Directory* directory = nullptr;
@@ -40,8 +44,10 @@ class MemoryService final
     NodeEvents* events = nullptr;
     Executor* executor = nullptr;
     Executor* compress_executor = nullptr;
+    Executor* decide_executor = nullptr;
     std::function<void()> on_new_lease;
     std::function<absl::Status()> check_serving;
+    std::function<absl::StatusOr<EvictionReply>(EvictionCall)> decide;
   };
   MemoryService(Parts parts, NodeAddresses addresses)
       : parts_(std::move(parts)), addresses_(std::move(addresses)) {}
@@ -74,6 +80,7 @@ class MemoryService final
   const Parts parts_;
   const NodeAddresses addresses_;
   std::atomic<int> plans_ = 0;  // queued or running
+  std::atomic<int> decisions_ = 0;
 };
 
 }  // namespace farkv

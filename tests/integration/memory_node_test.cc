@@ -334,18 +334,66 @@ TEST_P(MemoryNodeTest, VerifyFindsABitThatFlipped) {
 }
 
 TEST_P(MemoryNodeTest, CallsThatDoNotApplyNameTheKindOrThemselves) {
-  grpc::ClientContext context, other;
+  grpc::ClientContext context;
   admin::v1::ListSequencesResponse sequences;
   const grpc::Status worker_only =
       admin_->ListSequences(&context, {}, &sequences);
-  auto stub = memory::v1::MemoryNodeService::NewStub(channel_);
-  memory::v1::DecideEvictionsResponse decided;
-  const grpc::Status later = stub->DecideEvictions(&other, {}, &decided);
 
   EXPECT_EQ(worker_only.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(worker_only.error_message(), HasSubstr("memory node"));
-  EXPECT_EQ(later.error_code(), grpc::StatusCode::UNIMPLEMENTED);
-  EXPECT_THAT(later.error_message(), HasSubstr("DecideEvictions"));
+}
+
+TEST_P(MemoryNodeTest, ADecisionIsThatOfWhoeverHasTheRowsAndIsLogged) {
+  Connect(Open());
+  Store(Reserve(1, {{1, 0}}).reserved);
+  EvictionCall call;
+  call.session = session_;
+  call.epoch = epoch_;
+  call.event = 6;
+  call.policy = VaseDkvPolicy{.buffer = 8};
+  call.num_kept = 24;
+  call.num_tokens = 64;
+  call.seed = 11;
+  call.final_list = true;
+  EvictionHead& head = call.heads.emplace_back();
+  head.layer = 1;
+  head.kv_head = 1;
+  EvictionInput input;
+  std::vector<const std::byte*> keys, values;
+  for (int64_t p = 0; p < 64; ++p) {
+    head.positions.push_back(p);
+    const auto slot = static_cast<size_t>(p);
+    keys.push_back(content_.Key(kGeometry, 1, slot).data());
+    values.push_back(content_.Value(kGeometry, 1, slot).data());
+  }
+  input.positions = head.positions;
+  input.num_tokens = 64;
+  input.num_kept = 24;
+  input.keys = {keys, kGeometry.head_dim, kGeometry.dtype};
+  input.values = {values, kGeometry.head_dim, kGeometry.dtype};
+  input.draws = {.seed = 11, .layer = 1, .kv_head = 1, .event = 6};
+
+  const auto beside = DecideEviction(call.policy, input);
+  const auto reply = client_->DecideEvictions(call, kTimeout);
+  head.positions.back() = 65;
+  call.num_tokens = 66;
+  const auto refused = client_->DecideEvictions(call, kTimeout);
+  grpc::ClientContext context;
+  admin::v1::ListEvictionsResponse log;
+  ASSERT_TRUE(admin_->ListEvictions(&context, {}, &log).ok());
+
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->heads[0].decision.kept, beside.value().kept);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("position 65 is not stored here"));
+  ASSERT_EQ(log.decisions_size(), 1);
+  EXPECT_EQ(log.decisions(0).decision_id(), reply->decision_id);
+  EXPECT_EQ(log.decisions(0).session_id(), SessionHandleBytes(session_));
+  EXPECT_EQ(log.decisions(0).policy(), "vase-dkv");
+  EXPECT_EQ(log.decisions(0).candidates(), 64);
+  EXPECT_EQ(log.decisions(0).kept(), 24);
+  EXPECT_TRUE(log.decisions(0).can_be_replayed());
 }
 
 TEST_P(MemoryNodeTest, AWatcherHearsOfDrainAndOfLeasesThatRanOut) {

@@ -1,0 +1,74 @@
+#include "memory_node/service/eviction_log_codec.h"
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check_range.h"
+#include "common/base/status_macros.h"
+#include "common/base/text_checks.h"
+#include "common/rpc/duration_codec.h"
+
+namespace farkv {
+namespace {
+
+using admin::v1::ListEvictionsRequest;
+using admin::v1::ListEvictionsResponse;
+
+void DecisionToProto(const LoggedDecision& decision, absl::Time now,
+                     ListEvictionsResponse::Decision& proto) {
+  proto.set_decision_id(decision.id);
+  proto.set_session_id(SessionHandleBytes(decision.session));
+  proto.set_policy(decision.policy);
+  proto.set_event(decision.event);
+  proto.set_candidates(decision.candidates);
+  proto.set_kept(decision.kept);
+  *proto.mutable_age() = ToProto(now - decision.time);
+  proto.set_heads(static_cast<int32_t>(decision.heads));
+  proto.set_budget_tokens(decision.num_kept);
+  proto.set_num_tokens(decision.num_tokens);
+  proto.set_seed(decision.seed);
+  proto.set_request(decision.request);
+  proto.set_final_list(decision.final_list);
+  proto.set_non_finite(decision.non_finite);
+  proto.set_digest(decision.digest);
+  proto.set_can_be_replayed(decision.call != nullptr);
+}
+
+}  // namespace
+
+absl::StatusOr<EvictionQuery> ReadQuery(const ListEvictionsRequest& request,
+                                        int32_t max_page_size) {
+  FARKV_RETURN_IF_ERROR(
+      CheckRange("page_size", request.page_size(), 0, max_page_size));
+  EvictionQuery query;
+  query.count = static_cast<size_t>(
+      request.page_size() == 0 ? max_page_size : request.page_size());
+  if (!request.page_token().empty() &&
+      !absl::SimpleAtoi(request.page_token(), &query.before)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("page_token is ", ShownText(request.page_token()),
+                     ", not one of this server's"));
+  }
+  if (!request.session_id().empty()) {
+    FARKV_ASSIGN_OR_RETURN(query.sessions,
+                           SessionPattern::FromBytes(request.session_id()));
+  }
+  return query;
+}
+
+ListEvictionsResponse ToProto(const EvictionQuery& query,
+                              const std::vector<LoggedDecision>& found,
+                              absl::Time now) {
+  ListEvictionsResponse response;
+  const size_t shown = std::min(found.size(), query.count);
+  for (size_t i = 0; i < shown; ++i) {
+    DecisionToProto(found[i], now, *response.add_decisions());
+  }
+  if (found.size() > query.count) {
+    response.set_next_page_token(absl::StrCat(found[shown - 1].id));
+  }
+  return response;
+}
+
+}  // namespace farkv
