@@ -30,7 +30,7 @@ EvictionCall SomeCall(const DestructionPolicy& policy) {
                  .mass = {0.5f, 0.25f},
                  .cumulative = {int64_t{1} << 60, -1},
                  .always_kept = {999}},
-                {.layer = 2, .kv_head = 0, .positions = {7}}};
+                {.layer = 2, .kv_head = 0, .positions = {7}, .mass = {1}}};
   return call;
 }
 
