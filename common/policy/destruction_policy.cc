@@ -67,29 +67,6 @@ PolicyNeeds Needs(const RandomPolicy& policy) {
 }
 PolicyNeeds Needs(const RecencyPolicy&) { return {.shared_by_heads = true}; }
 
-const char* Name(const TiersPolicy&) { return "tiers"; }
-const char* Name(const H2oPolicy&) { return "h2o"; }
-const char* Name(const StreamingLlmPolicy&) { return "streaming-llm"; }
-const char* Name(const SnapKvPolicy& policy) {
-  switch (policy.window.scorer) {
-    case WindowScorer::kCausalMean:
-      return "snap-kv-prompt";
-    case WindowScorer::kCandidateMean:
-      return "snap-kv-vase";
-    case WindowScorer::kGroupMax:
-      break;
-  }
-  return "snap-kv-rkv";
-}
-const char* Name(const RkvPolicy& policy) {
-  return policy.variant == RkvVariant::kMean ? "rkv-mean" : "rkv-official";
-}
-const char* Name(const CurDkvPolicy&) { return "cur-dkv"; }
-const char* Name(const VaseAttnVPolicy&) { return "vase-attn-v"; }
-const char* Name(const VaseDkvPolicy&) { return "vase-dkv"; }
-const char* Name(const RandomPolicy&) { return "random"; }
-const char* Name(const RecencyPolicy&) { return "recency"; }
-
 }  // namespace
 
 absl::StatusOr<std::optional<DestructionPolicy>> ParseDestructionPolicy(
@@ -116,10 +93,6 @@ std::vector<std::string> DestructionPolicyNames() {
   std::vector<std::string> names = {kNone};
   for (const auto& [name, policy] : Policies()) names.push_back(name);
   return names;
-}
-
-std::string DestructionPolicyName(const DestructionPolicy& policy) {
-  return std::visit([](const auto& p) { return std::string(Name(p)); }, policy);
 }
 
 PolicyNeeds NeedsOf(const DestructionPolicy& policy) {

@@ -40,10 +40,6 @@ std::string DestructionPolicyName(const DestructionPolicy& policy);
 // All names, "none" first.
 std::vector<std::string> DestructionPolicyNames();
 
-// The name under which ParseDestructionPolicy knows the policy, whatever its
-// settings.
-std::string DestructionPolicyName(const DestructionPolicy& policy);
-
 // What a policy needs of the caller, beside the rows' positions.
 struct PolicyNeeds {
   bool keys = false;
