@@ -37,6 +37,14 @@ void Add(const KvGeometry& geometry, const Page& page, Evictions& into) {
   }
 }
 
+// Pages go back at once; of rows a node hears once per interval, because some
+// policies destroy a few at every step.
+bool IsTime(const Evictions& found, const Sequence& sequence,
+            const RemoteState::OnNode& on) {
+  return !found.free.empty() || sequence.table.num_tokens() - on.told_tokens >=
+                                    sequence.spec.placement.interval;
+}
+
 bool MayTell(const Page& page, const RemotePage& place, int node) {
   return page.eviction_due && place.node == node && !place.moving &&
          !place.places.empty() &&
@@ -60,17 +68,20 @@ void RemoteTier::Evict(Sequence& sequence) {
         std::min(sequence.table.num_pages(),
                  static_cast<int>(sequence.remote.pages.size()));
     for (int i = 0; i < num_pages; ++i) {
-      Page& page = sequence.table.page(i);
+      const Page& page = sequence.table.page(i);
       const RemotePage& place = sequence.remote.pages[static_cast<size_t>(i)];
       if (!MayTell(page, place, link->index())) continue;
       const size_t items = found.evictions.size() + found.free.size();
       if (items + static_cast<size_t>(geometry_.num_layers) > kMaxPlanItems) {
         break;
       }
-      page.eviction_due = false;
       Add(geometry_, page, found);
     }
-    if (found.pages.empty()) continue;
+    if (found.pages.empty() || !IsTime(found, sequence, on)) continue;
+    for (const int32_t index : found.pages) {
+      sequence.table.page(index).eviction_due = false;
+    }
+    on.told_tokens = sequence.table.num_tokens();
     // What is on its way to T0 may be of a page that goes now.
     if (!found.free.empty()) sequence.promotion = SequencePromotion();
     on.evicting = true;

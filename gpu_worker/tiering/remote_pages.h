@@ -43,7 +43,8 @@ struct RemoteState {
     bool opening = false;
     std::shared_ptr<RemoteSession> session;  // null: not open
     absl::Time retry_at = absl::InfinitePast();
-    bool evicting = false;  // one call about destroyed rows at a time
+    bool evicting = false;    // one call about destroyed rows at a time
+    int64_t told_tokens = 0;  // the sequence's tokens at the last one
     absl::Time evict_retry_at = absl::InfinitePast();
   };
   std::vector<int> order;         // nodes by preference (stripes.h)
