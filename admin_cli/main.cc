@@ -1,10 +1,12 @@
-// farkvctl: shows memory nodes, pools, sessions and sequences, and generates.
+// farkvctl: shows memory nodes, pools, sessions, sequences and decisions, and
+// generates.
 #include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
 #include "admin_cli/arguments.h"
 #include "admin_cli/commands.h"
+#include "common/base/session_handle.h"
 #include "common/base/text_checks.h"
 #include "common/process/version.h"
 #include "common/rpc/grpc_log.h"
@@ -19,6 +21,7 @@ struct Invocation {
   CommonArguments common_typed;
   GenerateArguments generate_typed;
   std::string sequence;
+  std::string session;
   std::function<absl::Status()> finish;  // of the subcommand; may be empty
   std::function<int()> run;
 };
@@ -47,6 +50,24 @@ void AddCommon(CLI::App& app, Invocation& v) {
   app.add_option("--tls-key", v.options.tls.key_file, "PEM of the own key");
 }
 
+void AddGetEvictions(CLI::App& get, Invocation& v) {
+  CLI::App* evictions = get.add_subcommand(
+      "evictions", "Decisions of memory nodes, newest first");
+  evictions->fallthrough();
+  evictions->add_option("--session", v.session,
+                        "Of one session, as get shows it; default: of all");
+  evictions->callback([&v, given = evictions->get_option("--session")] {
+    v.finish = [&v, given]() -> absl::Status {
+      if (given->empty()) return absl::OkStatus();
+      const absl::Status status = SessionPattern::FromHex(v.session).status();
+      if (status.ok()) return status;
+      return absl::InvalidArgumentError(
+          absl::StrCat("--session: ", status.message()));
+    };
+    v.run = [&v] { return GetEvictions(v.options, v.session); };
+  });
+}
+
 void AddGet(CLI::App& app, Invocation& v) {
   CLI::App* get = app.add_subcommand("get", "Lists things");
   get->require_subcommand(1)->fallthrough();
@@ -65,6 +86,7 @@ void AddGet(CLI::App& app, Invocation& v) {
           v.run = [&v, run] { return run(v.options); };
         });
   }
+  AddGetEvictions(*get, v);
 }
 
 void AddDescribe(CLI::App& app, Invocation& v) {
