@@ -115,6 +115,7 @@ Node::Node(const NodeOptions& options)
       data_plane_(MakeDataPlaneOptions(options, [this] { sweeper_->Poke(); }),
                   directory_, attend_pool_, data_metrics_, Clock::Boottime()),
       data_executor_(static_cast<int>(options.threads)),
+      attend_executor_(1),
       control_executor_(kControlThreads),
       compress_executor_(1),
       decide_executor_(1),
@@ -150,6 +151,7 @@ absl::Status Node::StartDataPlane(const NodeTransportFactory& factory) {
   FARKV_ASSIGN_OR_RETURN(const Address listen,
                          ParseAddress(options_.data_listen));
   TransportOptions options;
+  data_plane_.AttendOn(&attend_executor_);
   options.executor = &data_executor_;
   options.on_request = [this](Incoming incoming) {
     data_plane_.Handle(std::move(incoming));
@@ -323,6 +325,7 @@ void Node::Stop() {
   if (transport_ != nullptr) {
     transport_->Shutdown(kTransportGrace);
     WaitForTasks(data_executor_, options_.threads);
+    WaitForTasks(attend_executor_, 1);
   }
   // Nobody pokes it any more; the last that may publish to what shows
   // readiness.

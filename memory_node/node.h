@@ -107,6 +107,7 @@ class Node {
   EvictionLog eviction_log_;
   DataPlane data_plane_;
   ThreadExecutor data_executor_;
+  ThreadExecutor attend_executor_;  // one at a time, each on attend_pool_
   ThreadExecutor control_executor_;
   ThreadExecutor compress_executor_;
   ThreadExecutor decide_executor_;

@@ -47,6 +47,13 @@ void DataPlane::Handle(Incoming incoming) {
     metrics_.dropped_messages.Increment();
     return;
   }
+  if (message.header.type == MessageType::kAttendRequest &&
+      attends_ != nullptr) {
+    attends_->Execute([this, waiting = std::move(incoming)] {
+      Send(waiting, Dispatch(waiting));
+    });
+    return;
+  }
   Send(incoming, Dispatch(incoming));
 }
 

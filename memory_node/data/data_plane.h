@@ -7,9 +7,10 @@
 // request's id, session, layer and step and this node's epoch. Errors of the
 // whole message are the reply's code; errors of one page are that item's.
 //
-// Handlers run on the transport's executor, hold no lock while they copy (a
-// pin keeps the page's memory) and never wait. Bytes of replies on their way
-// are bounded. Thread-safe.
+// Handlers run on the transport's executor and hold no lock while they copy (a
+// pin keeps the page's memory); attends, which may take long, run on one of
+// their own, so that no ping waits behind them. Bytes of fetched rows on their
+// way and of one attend's leaves are bounded. Thread-safe.
 #ifndef FARKV_MEMORY_NODE_DATA_DATA_PLANE_H_
 #define FARKV_MEMORY_NODE_DATA_DATA_PLANE_H_
 
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/async/executor.h"
 #include "common/base/clock.h"
 #include "common/base/thread_pool.h"
 #include "common/transport/transport.h"
@@ -54,6 +56,9 @@ class DataPlane {
   // Where replies go; before the first message. The transport must be shut
   // down before the data plane dies.
   void Attach(Transport* transport) { transport_ = transport; }
+  // Likewise: where attends run; without it where everything runs. Borrowed
+  // until the transport has been shut down and its tasks have ended.
+  void AttendOn(Executor* executor) { attends_ = executor; }
 
   // The transport's handlers.
   void Handle(Incoming incoming);
@@ -91,6 +96,7 @@ class DataPlane {
   DataMetrics& metrics_;
   const Clock& clock_;
   Transport* transport_ = nullptr;
+  Executor* attends_ = nullptr;
   PeerTable peers_;
   AttendScores scores_;
   // Shared with the leases of replies, which the transport may hold longer.

@@ -137,6 +137,30 @@ class DataPlaneTest : public DirectoryFixture {
   uint64_t next_number_ = 1;
 };
 
+TEST_F(DataPlaneTest, APingDoesNotWaitBehindAnAttend) {
+  SteppingExecutor attends;
+  data_plane_.AttendOn(&attends);
+  ASSERT_TRUE(Hello().ok());
+  bool attended = false;
+  Request request;
+  request.header.type = MessageType::kAttendRequest;
+  request.header.session = TestSession(1);
+  request.header.epoch = epoch_;
+  request.timeout = absl::Seconds(1);
+  ASSERT_TRUE(
+      worker_
+          ->Submit(peer_, std::move(request),
+                   [&](const absl::StatusOr<Message>&) { attended = true; })
+          .ok());
+  RunAll();
+  EXPECT_TRUE(Call(MessageType::kPingRequest, {}).ok());
+  EXPECT_FALSE(attended);
+
+  EXPECT_EQ(attends.RunAll(), 1);
+  RunAll();
+  EXPECT_TRUE(attended);
+}
+
 TEST_F(DataPlaneTest, APingIsAnsweredWithTheEpochAndTheRequestsFields) {
   const auto reply = Call(MessageType::kPingRequest, {}, 2);
 
