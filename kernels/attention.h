@@ -44,6 +44,9 @@ struct Run {
   uint8_t first_slot = 0;
   uint8_t length = 0;
   RunSource source = RunSource::kT0Line;
+  // 8 or 4: the run is a whole T2 page, its only one; `keys` is head 0's part
+  // (page_format.h), checked, `values` is not used. 0: full precision.
+  uint8_t t2_bits = 0;
 };
 
 // One page of one layer as attention reads it. Runs are disjoint, ascending

@@ -5,6 +5,7 @@
 
 #include "kernels/attention_round.h"
 #include "kernels/attention_scores.h"
+#include "kernels/attention_t2.h"
 #include "kernels/cpu_features.h"
 
 namespace farkv {
@@ -208,6 +209,7 @@ void RunLeaf(const AttentionArgs& args, const LeafKernel& kernel,
     std::vector<LeafQuery> queries;
     DenseRows dense;
     LeafRows rows;
+    LeafPage page;
   };
   Scratch& scratch = ThreadScratch<Scratch>();
   const size_t dim = static_cast<size_t>(args.geometry.head_dim);
@@ -221,8 +223,11 @@ void RunLeaf(const AttentionArgs& args, const LeafKernel& kernel,
   scratch.dense.Set(args.geometry.VectorBytes());
   const uint64_t mask = CausalMask(page.page_index, position);
   for (int kv_head = 0; kv_head < args.geometry.num_kv_heads; ++kv_head) {
-    CollectRows(scratch.dense, page, kv_head, page.live[kv_head] & mask,
-                scratch.rows);
+    const uint64_t live = page.live[kv_head] & mask;
+    CollectRows(
+        scratch.dense,
+        live == 0 ? page : scratch.page.Read(args.geometry, page, kv_head),
+        kv_head, live, scratch.rows);
     for (int g = 0; g < group; ++g) {
       const size_t head = static_cast<size_t>(kv_head * group + g);
       queries[g] = {.query = packed + head * dim * kernel.query_element_bytes,

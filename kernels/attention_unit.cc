@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/attention_call.h"
+#include "kernels/attention_t2.h"
 
 namespace farkv {
 namespace {
@@ -17,6 +18,7 @@ struct UnitScratch {
   AttentionTree tree;
   DenseRows dense;
   std::array<LeafRows, kAhead + 1> rows;  // a ring: this leaf and those to come
+  std::array<LeafPage, kAhead + 1> pages;  // likewise
   LeafRows edge;
   std::vector<LeafQuery> queries;
 };
@@ -55,19 +57,24 @@ class UnitWalk {
   const PageRuns& Page(int page) const {
     return pages_[static_cast<size_t>(page)];
   }
-  uint64_t LiveOf(int page, int h) const {
-    return Page(page).live[unit_.first_head + h];
+  LeafPage& PageOf(int leaf) {
+    return scratch_.pages[static_cast<size_t>(leaf % (kAhead + 1))];
   }
-  // The rows that the block's last query row sees.
-  void Collect(int page, int h, LeafRows& rows) const {
-    const uint64_t mask = CausalMask(Page(page).page_index, last_position_);
-    CollectRows(scratch_.dense, Page(page), unit_.first_head + h,
-                LiveOf(page, h) & mask, rows);
+  // Rows of a page that the query row at `position` sees.
+  void Collect(int leaf, int64_t position, LeafRows& rows) {
+    const PageRuns& page = Page(unit_.first_page + leaf / unit_.num_heads);
+    const int head = unit_.first_head + leaf % unit_.num_heads;
+    const uint64_t live =
+        page.live[head] & CausalMask(page.page_index, position);
+    CollectRows(
+        scratch_.dense,
+        live == 0 ? page : PageOf(leaf).Read(call_.args->geometry, page, head),
+        head, live, rows);
   }
   void FillQueries(int page, int h, PartialView view);
   void RunPageHead(int page, int h, PartialView view, const LeafRows& rows,
                    int step);
-  void RunEdge(int page, int h, const LeafCall& all);
+  void RunEdge(int leaf, const LeafCall& all);
   void Aim(int step, LeafCall& call);
   void CollectLeaf(int leaf);
   void KeepMaxima(int page, PartialView view);
@@ -108,15 +115,12 @@ void UnitWalk::FillQueries(int page, int h, PartialView view) {
 
 // A page that ends behind the first row's position: each row sees its own
 // part, so each has its own leaf.
-void UnitWalk::RunEdge(int page, int h, const LeafCall& all) {
+void UnitWalk::RunEdge(int leaf, const LeafCall& all) {
   LeafCall call = all;
   call.num_queries = group_;
   call.rows = &scratch_.edge;
   for (int row = 0; row < block_.num_rows; ++row) {
-    const uint64_t mask =
-        CausalMask(Page(page).page_index, first_position_ + row);
-    CollectRows(scratch_.dense, Page(page), unit_.first_head + h,
-                LiveOf(page, h) & mask, scratch_.edge);
+    Collect(leaf, first_position_ + row, scratch_.edge);
     RunLeafCall(*call_.kernel, call);
     call.queries += group_;
     call.next = nullptr;
@@ -137,7 +141,7 @@ void UnitWalk::RunPageHead(int page, int h, PartialView view,
       static_cast<int64_t>(Page(page).page_index) * kPageTokens + kPageTokens -
       1;
   if (block_.num_rows > 1 && last > first_position_) {
-    RunEdge(page, h, call);
+    RunEdge(step, call);
   } else {
     RunLeafCall(*call_.kernel, call);
   }
@@ -180,8 +184,7 @@ void UnitWalk::Aim(int step, LeafCall& call) {
 
 void UnitWalk::CollectLeaf(int leaf) {
   if (leaf >= NumLeaves()) return;
-  Collect(unit_.first_page + leaf / unit_.num_heads, leaf % unit_.num_heads,
-          RowsOf(leaf));
+  Collect(leaf, last_position_, RowsOf(leaf));
 }
 
 void UnitWalk::Run() {

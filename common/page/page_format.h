@@ -56,6 +56,7 @@ namespace farkv {
 inline constexpr uint16_t kPageFormatVersion = 1;
 inline constexpr uint32_t kPageMagic = 0x50564b46;  // "FKVP"
 inline constexpr int kT2ExceptionSlots = 8;
+inline constexpr uint8_t kT2NoSlot = 0xff;  // an exception that is not used
 inline constexpr int kT2GroupChannels = 32;
 inline constexpr size_t kPageAlignment = 4096;
 

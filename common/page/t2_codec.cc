@@ -18,7 +18,6 @@ namespace {
 
 // 3 % of 64 rows, rounded up.
 constexpr int kRangeExceptions = 2;
-constexpr uint8_t kNoSlot = 0xff;
 
 // The vectors of a head as floats, [64][dim]; dead slots are zero.
 std::vector<float> Widen(const KvGeometry& geometry, const std::byte* vectors,
@@ -38,16 +37,6 @@ std::vector<float> Widen(const KvGeometry& geometry, const std::byte* vectors,
     }
   }
   return values;
-}
-
-void Narrow(DType dtype, const float* values, size_t count, std::byte* out) {
-  for (size_t i = 0; i < count; ++i) {
-    if (dtype == DType::kBf16) {
-      StoreLe(out + i * sizeof(uint16_t), FloatToBf16(values[i]));
-    } else {
-      StoreLe(out + i * sizeof(uint32_t), std::bit_cast<uint32_t>(values[i]));
-    }
-  }
 }
 
 // What one group of numbers is quantised with, as stored.
@@ -86,11 +75,6 @@ void PutCode(std::byte* codes, size_t index, uint32_t code, int bits) {
   } else {
     codes[index / 2] |= static_cast<std::byte>(code << (index % 2 * 4));
   }
-}
-
-uint32_t GetCode(const std::byte* codes, size_t index, int bits) {
-  if (bits == 8) return std::to_integer<uint32_t>(codes[index]);
-  return std::to_integer<uint32_t>(codes[index / 2]) >> (index % 2 * 4) & 15u;
 }
 
 // Writes one head's part; the members are what every step of it needs.
@@ -165,7 +149,7 @@ class Encoder {
   void Exceptions(const T1Head& head, uint64_t exceptions) {
     const size_t bytes = geometry_.VectorBytes();
     std::byte* row = part_ + layout_.exception_rows;
-    std::memset(part_ + layout_.exception_slots, kNoSlot, kT2ExceptionSlots);
+    std::memset(part_ + layout_.exception_slots, kT2NoSlot, kT2ExceptionSlots);
     size_t next = 0;
     for (uint64_t left = exceptions; left != 0; left &= left - 1, ++next) {
       const auto slot = static_cast<size_t>(std::countr_zero(left));
@@ -194,22 +178,6 @@ absl::Status CheckPart(const T2HeadLayout& layout, size_t bytes) {
   if (bytes == layout.head_bytes) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "T2 part of a head has ", bytes, " bytes, not ", layout.head_bytes));
-}
-
-// Index of each slot among the exceptions, -1 for the others.
-absl::Status FindExceptions(const std::byte* slots, int (&found)[kPageTokens]) {
-  std::fill(std::begin(found), std::end(found), -1);
-  for (int i = 0; i < kT2ExceptionSlots; ++i) {
-    const auto slot = std::to_integer<uint8_t>(slots[i]);
-    if (slot == kNoSlot) continue;
-    if (slot >= kPageTokens || found[slot] >= 0) {
-      return absl::DataLossError(absl::StrCat(
-          "T2 exception ", i, " names slot ", static_cast<int>(slot),
-          slot >= kPageTokens ? ", a page has 64" : " again"));
-    }
-    found[slot] = i;
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -261,54 +229,6 @@ absl::Status EncodeT2Head(const KvGeometry& geometry, int bits,
   encoder.Keys(keys);
   encoder.Values(values);
   encoder.Exceptions(head, exceptions);
-  return absl::OkStatus();
-}
-
-absl::Status DecodeT2Head(const KvGeometry& geometry, int bits,
-                          std::span<const std::byte> part, uint64_t slots,
-                          std::byte* keys, std::byte* values) {
-  const T2HeadLayout layout = T2HeadLayout::Of(geometry, bits);
-  FARKV_RETURN_IF_ERROR(CheckPart(layout, part.size()));
-  int exception[kPageTokens];
-  FARKV_RETURN_IF_ERROR(
-      FindExceptions(part.data() + layout.exception_slots, exception));
-  const auto dim = static_cast<size_t>(geometry.head_dim);
-  const size_t groups = (dim + kT2GroupChannels - 1) / kT2GroupChannels;
-  const size_t bytes = geometry.VectorBytes();
-  std::vector<float> scale(dim), minimum(dim), row(dim);
-  const auto half = [&](size_t table, size_t index) {
-    return HalfToFloat(LoadLe<uint16_t>(part.data() + table + index * 2));
-  };
-  for (size_t i = 0; i < dim; ++i) {
-    scale[i] = half(layout.key_scale, i);
-    minimum[i] = half(layout.key_minimum, i);
-  }
-  for (uint64_t left = slots; left != 0; left &= left - 1) {
-    const auto slot = static_cast<size_t>(std::countr_zero(left));
-    if (exception[slot] >= 0) {
-      const std::byte* kept = part.data() + layout.exception_rows +
-                              static_cast<size_t>(exception[slot]) * 2 * bytes;
-      std::memcpy(keys, kept, bytes);
-      std::memcpy(values, kept + bytes, bytes);
-    } else {
-      for (size_t i = 0; i < dim; ++i) {
-        const uint32_t code =
-            GetCode(part.data() + layout.key_codes, slot * dim + i, bits);
-        row[i] = static_cast<float>(code) * scale[i] + minimum[i];
-      }
-      Narrow(geometry.dtype, row.data(), dim, keys);
-      for (size_t i = 0; i < dim; ++i) {
-        const size_t group = slot * groups + i / kT2GroupChannels;
-        const uint32_t code =
-            GetCode(part.data() + layout.value_codes, slot * dim + i, bits);
-        row[i] = static_cast<float>(code) * half(layout.value_scale, group) +
-                 half(layout.value_minimum, group);
-      }
-      Narrow(geometry.dtype, row.data(), dim, values);
-    }
-    keys += bytes;
-    values += bytes;
-  }
   return absl::OkStatus();
 }
 

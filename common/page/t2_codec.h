@@ -41,6 +41,10 @@ absl::Status EncodeT2Head(const KvGeometry& geometry, int bits,
                           const T1Head& head, uint64_t live,
                           uint64_t exceptions, std::span<std::byte> part);
 
+// Whether DecodeT2Head() would find the exceptions in order; errors as there.
+absl::Status CheckT2Exceptions(const KvGeometry& geometry, int bits,
+                               std::span<const std::byte> part);
+
 // Rows named by `slots` (all live in the encoding) as packed rows in slot
 // order: keys, then values, in the KV dtype. Both have room for them.
 // DATA_LOSS when the exceptions name a slot twice or outside of the page.

@@ -1,7 +1,6 @@
 #include "memory_node/data/attend_handler.h"
 
 #include <algorithm>
-#include <memory>
 #include <set>
 #include <utility>
 
@@ -11,8 +10,8 @@
 #include "common/base/status_macros.h"
 #include "common/page/bodies.h"
 #include "common/page/page_format.h"
+#include "common/page/t2_codec.h"
 #include "kernels/attention.h"
-#include "memory_node/data/t2_rows.h"
 
 namespace farkv {
 namespace {
@@ -25,15 +24,12 @@ struct Part {
   std::vector<uint64_t> all_live;  // [KV head]
   std::vector<PagePin> pins;       // of the pages that have live rows
   std::vector<Run> runs;           // one per pin
-  // The T2 pages dequantised, a block of 64 rows each.
-  std::unique_ptr<std::byte[]> decoded;
   std::vector<PageRuns> pages;
   KeptLeaves leaves;
 };
 
-// Bounds of one request: dequantised rows of one sequence and layer, and the
-// partials and weights of all its leaves, pages without live rows included.
-constexpr size_t kMaxDecodedBytes = size_t{1} << 30;
+// Bound of one request: the partials and weights of all its leaves, pages
+// without live rows included.
 constexpr uint64_t kMaxLeafBytes = uint64_t{256} << 20;
 
 absl::Status CheckSessionsAreDifferent(const AttendRequest& request) {
@@ -107,54 +103,41 @@ absl::Status PinPages(const AttendContext& context, const DataCaller& caller,
   return absl::OkStatus();
 }
 
-// Dequantises the T2 pages, on all threads of the pool. The codes are the
-// master copy: what every party computes with is these bits (t2_codec.h).
-absl::Status DecodePages(const AttendContext& context,
-                         const AttendSequence& sequence, Part& part,
-                         uint32_t& failed_page) {
-  struct T2Page {
-    const AttendPage* page;
-    const std::byte* bytes;
-  };
-  std::vector<T2Page> pages;
-  size_t next_pin = 0;
-  for (const AttendPage& page : sequence.pages) {
-    if (!HasLiveRows(page)) continue;
-    const std::byte* bytes = part.pins[next_pin++].data();
-    if (page.tier == Tier::kT2) pages.push_back({&page, bytes});
-  }
-  const KvGeometry& g = part.geometry;
-  const size_t block_bytes = g.BlockBytes(kPageTokens);
-  if (pages.size() > kMaxDecodedBytes / block_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        pages.size(), " T2 pages of ", block_bytes,
-        " bytes to be dequantised at once, at most ", kMaxDecodedBytes));
-  }
-  // Not zeroed: every byte is written below.
-  part.decoded.reset(new std::byte[pages.size() * block_bytes]);
-  std::vector<absl::Status> decoded(pages.size());
-  context.pool.ParallelFor(
-      static_cast<int64_t>(pages.size()), [&](int64_t index) {
-        const auto i = static_cast<size_t>(index);
-        for (int head = 0; head < g.num_kv_heads; ++head) {
-          decoded[i].Update(DecodeT2Rows(g, pages[i].page->t2_bits, head,
-                                         pages[i].bytes,
-                                         part.decoded.get() + i * block_bytes));
-        }
-      });
-  for (size_t i = 0; i < pages.size(); ++i) {
-    if (decoded[i].ok()) continue;
-    failed_page = static_cast<uint32_t>(pages[i].page->page_index);
-    return decoded[i];
+// T2 pages as attention wants them: with exceptions in order. A page's checksum
+// held when it was compressed, so anything else is damage of the pool.
+absl::Status CheckT2Page(const KvGeometry& geometry, const AttendPage& page,
+                         const std::byte* parts) {
+  const size_t part_bytes = T2HeadLayout::Of(geometry, page.t2_bits).head_bytes;
+  for (size_t head = 0; head < static_cast<size_t>(geometry.num_kv_heads);
+       ++head) {
+    FARKV_RETURN_IF_ERROR(CheckT2Exceptions(
+        geometry, page.t2_bits, {parts + head * part_bytes, part_bytes}));
   }
   return absl::OkStatus();
 }
 
-// The pages as attention reads them: whole, T1 in place.
-void ViewPages(const AttendSequence& sequence, Part& part) {
-  const KvGeometry& g = part.geometry;
-  const size_t header_bytes = PageLayout::T1(g).header_bytes;
-  const std::byte* next_decoded = part.decoded.get();
+// A page as attention reads it, whole and in place: T2 codes are the master
+// copy, and a leaf dequantises them to the bits of every other party.
+Run ViewPage(const KvGeometry& geometry, const AttendPage& page,
+             const std::byte* bytes) {
+  Run run;
+  run.length = kPageTokens;
+  run.source = RunSource::kMappedPage;
+  if (page.tier == Tier::kT2) {
+    run.t2_bits = static_cast<uint8_t>(page.t2_bits);
+    run.keys = bytes + PageLayout::T2(geometry, page.t2_bits).header_bytes;
+    run.head_stride = T2HeadLayout::Of(geometry, page.t2_bits).head_bytes;
+    return run;
+  }
+  const std::byte* rows = bytes + PageLayout::T1(geometry).header_bytes;
+  run.keys = rows + geometry.KeyOffset(kPageTokens, 0, 0);
+  run.values = rows + geometry.ValueOffset(kPageTokens, 0, 0);
+  run.head_stride = geometry.HeadStride(kPageTokens);
+  return run;
+}
+
+absl::Status ViewPages(const AttendSequence& sequence, Part& part,
+                       uint32_t& failed_page) {
   part.runs.resize(part.pins.size());
   size_t next_pin = 0;
   for (const AttendPage& page : sequence.pages) {
@@ -162,19 +145,16 @@ void ViewPages(const AttendSequence& sequence, Part& part) {
     view.page_index = page.page_index;
     view.live = page.live.empty() ? part.all_live.data() : page.live.data();
     if (!HasLiveRows(page)) continue;
-    const std::byte* rows = part.pins[next_pin].data() + header_bytes;
-    if (page.tier == Tier::kT2) {
-      rows = next_decoded;
-      next_decoded += g.BlockBytes(kPageTokens);
-    }
-    Run& run = part.runs[next_pin++];
-    run.keys = rows + g.KeyOffset(kPageTokens, 0, 0);
-    run.values = rows + g.ValueOffset(kPageTokens, 0, 0);
-    run.head_stride = g.HeadStride(kPageTokens);
-    run.length = kPageTokens;
-    run.source = RunSource::kMappedPage;
+    Run& run = part.runs[next_pin];
+    run = ViewPage(part.geometry, page, part.pins[next_pin++].data());
     view.runs = {&run, 1};
+    if (run.t2_bits == 0) continue;
+    if (absl::Status s = CheckT2Page(part.geometry, page, run.keys); !s.ok()) {
+      failed_page = static_cast<uint32_t>(page.page_index);
+      return s;
+    }
   }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Part> PreparePart(const AttendContext& context,
@@ -191,12 +171,11 @@ absl::StatusOr<Part> PreparePart(const AttendContext& context,
                        ~uint64_t{0});
   FARKV_RETURN_IF_ERROR(
       PinPages(context, caller, call.layer, sequence, part, failed_page));
-  FARKV_RETURN_IF_ERROR(DecodePages(context, sequence, part, failed_page));
+  FARKV_RETURN_IF_ERROR(ViewPages(sequence, part, failed_page));
   if (sequence.has_previous) {
     FARKV_RETURN_IF_ERROR(context.scores.Apply(
         sequence.session, call.layer, part.geometry, sequence.previous));
   }
-  ViewPages(sequence, part);
   return part;
 }
 

@@ -10,3 +10,6 @@ farkv_test(attention_leaf_test
 farkv_test(attention_subtrees_test
   SRCS attention_subtrees_test.cc attention_case.cc
   DEPS farkv_attention hwy::hwy LABELS unit cpu)
+farkv_test(attention_t2_test
+  SRCS attention_t2_test.cc attention_case.cc
+  DEPS farkv_attention farkv_page hwy::hwy LABELS unit cpu)
