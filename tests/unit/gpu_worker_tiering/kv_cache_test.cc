@@ -49,7 +49,7 @@ class KvCacheTest : public testing::Test {
     const SequenceId id =
         cache.Open(TestSpec(16, 20, tokens + 100, name)).value();
     EXPECT_TRUE(harness.Step(id, 20).ok());
-    while (cache.num_tokens(id) < tokens) {
+    for (int i = 20; i < tokens; ++i) {
       EXPECT_TRUE(harness.Step(id, 1).ok());
       EXPECT_TRUE(cache.Drain(kLong).ok());
     }
@@ -190,18 +190,22 @@ TEST_F(KvCacheTest, RefusedStoresAreTriedAgainAndDropsAreDeferred) {
   auto cache = Make(Options(), {&node});
   Harness harness(*cache, *stream_, geometry_);
   const SequenceId id = cache->Open(TestSpec(16, 20, 300)).value();
-  node.RefuseStores(3);
+  node.RefuseStores(1 << 20);
   ASSERT_TRUE(harness.Step(id, 20).ok());
   for (int i = 20; i < 200; ++i) ASSERT_TRUE(harness.Step(id, 1).ok());
+  const absl::Time end = absl::Now() + kLong;
+  while (cache->Peers()[0].failed_stores == 0 && absl::Now() < end) {
+    cache->Drain(absl::Milliseconds(10)).IgnoreError();
+  }
+  EXPECT_EQ(cache->Stats(id).t0_tokens, 200);
 
+  node.RefuseStores(0);
   EXPECT_TRUE(cache->Drain(kLong).ok());
 
   const SequenceTierStats stats = cache->Stats(id);
   EXPECT_EQ(stats.stored_pages, 3);
   EXPECT_EQ(node.stored_pages(), 9);
-  // Each of the page's three layers is refused by itself.
   EXPECT_GE(cache->Peers()[0].failed_stores, 1u);
-  EXPECT_LE(cache->Peers()[0].failed_stores, 3u);
   EXPECT_GT(stats.deferred_drops, 0);
   EXPECT_GT(stats.t1_tokens, 0);  // dropped once they were stored
 }
@@ -461,24 +465,25 @@ TEST_F(MappedKvCacheTest, ADamagedRowIsNoticedAtItsFirstUse) {
 TEST_F(KvCacheTest, ALostNodeFailsOnlyWhatIsColdOnIt) {
   auto node = std::make_unique<TestNode>(network_, geometry_, "node");
   TieringOptions options = Options();
-  options.fetch_timeout = absl::Milliseconds(500);
-  options.heartbeat = absl::Milliseconds(250);
+  options.heartbeat = absl::Seconds(2);  // so often a lost node is tried again
   auto cache = Make(options, {node.get()});
   Harness harness(*cache, *stream_, geometry_);
   const SequenceId cold = MakeCold(*cache, harness, 150);
   const SequenceId warm = cache->Open(TestSpec(16, 20, 100)).value();
   ASSERT_TRUE(harness.Step(warm, 20).ok());
 
-  network_.SetFrozen(node->port(), true);
+  node->SetDown(true);
+  const absl::Time noticed = absl::Now() + kLong;
+  while (cache->Peers()[0].healthy) ASSERT_LT(absl::Now(), noticed);
 
+  // The rows fetched ahead may have come before.
   absl::Status status;
   for (int i = 0; i < 3 && status.ok(); ++i) status = harness.Step(cold, 1);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(harness.Step({{warm, 1}, {cold, 1}}).ok());
   EXPECT_EQ(cache->failed_sequences(), std::vector<SequenceId>{cold});
   EXPECT_TRUE(harness.Step(warm, 1).ok());
-  EXPECT_FALSE(cache->Peers()[0].healthy);
-  network_.SetFrozen(node->port(), false);
+  node->SetDown(false);
   // Same epoch, lease not over: its rows are read again.
   const absl::Time end = absl::Now() + kLong;
   do {
@@ -490,10 +495,7 @@ TEST_F(KvCacheTest, ALostNodeFailsOnlyWhatIsColdOnIt) {
 
 TEST_F(KvCacheTest, AfterARestartWholePagesAreStoredAgain) {
   TestNode node(network_, geometry_, "node");
-  TieringOptions options = Options();
-  options.lease = absl::Seconds(1);
-  options.heartbeat = absl::Milliseconds(250);
-  auto cache = Make(options, {&node});
+  auto cache = Make(Options(), {&node});
   Harness harness(*cache, *stream_, geometry_);
   SequenceSpec spec = TestSpec(16, 200, 300);  // the prompt stays in T0
   const SequenceId id = cache->Open(spec).value();
@@ -565,9 +567,19 @@ TEST_F(KvCacheTest, APlanLeavesItsShareInT0AndNoMore) {
   const int64_t planned = guarded + (84 - guarded) * 3 / 10;
   EXPECT_EQ(cache->Stats(id).plans, 2);  // at 48 and 64 generated tokens
   EXPECT_LE(cache->Stats(id).t0_tokens, planned);
-  // Promoted rows come in between steps, each of which adds a token.
+  // Promoted rows come in at the beginning of a step; one that is discarded
+  // adds no token. Some may be asked for by a later step only.
+  const auto arrive = [&](int64_t tokens) {
+    const StepRows rows[] = {{id, 1}};
+    const absl::Time end = absl::Now() + absl::Seconds(1);
+    while (cache->Stats(id).t0_tokens < tokens && absl::Now() < end) {
+      EXPECT_TRUE(cache->Begin(rows, *stream_).ok());
+      cache->Discard();
+    }
+    return cache->Stats(id).t0_tokens >= tokens;
+  };
   int64_t more = 0;
-  while (cache->Stats(id).t0_tokens < planned + more && more < 15) {
+  while (!arrive(planned + more) && more < 15) {
     ASSERT_TRUE(harness.Step(id, 1).ok());
     ++more;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "common/base/status_macros.h"
 #include "common/page/bodies.h"
 #include "common/page/page_format.h"
 #include "kernels/stream.h"
@@ -64,16 +65,18 @@ ControlCalls TestNode::Control() {
     return Open(call);
   };
   calls.renew_leases = [this](Epoch, std::span<const SessionId> ids,
-                              absl::Duration lease, absl::Duration) {
+                              absl::Duration lease,
+                              absl::Duration) -> absl::StatusOr<RenewResult> {
     RenewResult result;
     absl::MutexLock lock(&mutex_);
+    FARKV_RETURN_IF_ERROR(CheckUp());
     for (const SessionId& id : ids) {
       const bool known = sessions_.count(id) > 0;
       result.renewals.push_back(
           {id, lease,
            known ? absl::OkStatus() : absl::NotFoundError("no session")});
     }
-    return absl::StatusOr<RenewResult>(result);
+    return result;
   };
   calls.apply_tier_plan = [this](const TierPlanCall& call, absl::Duration) {
     return Apply(call);
@@ -85,6 +88,7 @@ ControlCalls TestNode::Control() {
 
 absl::StatusOr<SessionGrant> TestNode::Open(const OpenSessionCall& call) {
   absl::MutexLock lock(&mutex_);
+  FARKV_RETURN_IF_ERROR(CheckUp());
   sessions_[call.session];
   SessionGrant grant;
   grant.handshake.page_format_version = kPageFormatVersion;
@@ -101,6 +105,7 @@ absl::StatusOr<SessionGrant> TestNode::Open(const OpenSessionCall& call) {
 
 absl::StatusOr<TierPlanResult> TestNode::Apply(const TierPlanCall& call) {
   absl::MutexLock lock(&mutex_);
+  FARKV_RETURN_IF_ERROR(CheckUp());
   const auto found = sessions_.find(call.session);
   if (found == sessions_.end()) return absl::NotFoundError("no session");
   if (refuse_reservations_ > 0 || free_.size() < call.reserve.size()) {
@@ -152,6 +157,7 @@ void TestNode::Free(Session& session) {
 
 absl::StatusOr<uint64_t> TestNode::Close(SessionId session) {
   absl::MutexLock lock(&mutex_);
+  FARKV_RETURN_IF_ERROR(CheckUp());
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return 0;
   const uint64_t freed = found->second.pages.size();
@@ -161,6 +167,10 @@ absl::StatusOr<uint64_t> TestNode::Close(SessionId session) {
 }
 
 void TestNode::OnRequest(Incoming incoming) {
+  {
+    absl::MutexLock lock(&mutex_);
+    peers_.insert(incoming.peer);
+  }
   const Message& message = incoming.message;
   MessageHeader header = message.header;
   header.type =
@@ -313,11 +323,36 @@ void TestNode::EditFetches(FetchEdit edit) {
   edit_fetches_ = std::move(edit);
 }
 
+absl::Status TestNode::CheckUp() const {
+  if (!down_) return absl::OkStatus();
+  return absl::UnavailableError("node " + id_ + " is down");
+}
+
+void TestNode::CloseConnections() {
+  std::set<PeerId> peers;
+  {
+    absl::MutexLock lock(&mutex_);
+    peers.swap(peers_);
+  }
+  for (const PeerId peer : peers) transport_->ClosePeer(peer);
+}
+
+void TestNode::SetDown(bool down) {
+  {
+    absl::MutexLock lock(&mutex_);
+    down_ = down;
+  }
+  if (down) CloseConnections();
+}
+
 void TestNode::Restart() {
-  absl::MutexLock lock(&mutex_);
-  for (auto& [id, session] : sessions_) Free(session);
-  sessions_.clear();
-  ++epoch_.value;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (auto& [id, session] : sessions_) Free(session);
+    sessions_.clear();
+    ++epoch_.value;
+  }
+  CloseConnections();
 }
 
 void TestNode::GiveAway(int32_t layer, int32_t page_index) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,11 @@ class TestNode {
   using FetchEdit =
       std::function<void(FetchReply& reply, std::vector<std::byte>& rows)>;
   void EditFetches(FetchEdit edit);
-  // Forgets every session and its pages, under a new epoch.
+  // While down it refuses every control call; going down closes all its
+  // connections. Who is connected notices without having to wait.
+  void SetDown(bool down);
+  // Forgets every session and its pages and closes its connections; from now
+  // on under a new epoch.
   void Restart();
   // Gives a page's memory away: raises its generation.
   void GiveAway(int32_t layer, int32_t page_index);
@@ -74,6 +79,8 @@ class TestNode {
   absl::StatusOr<SessionGrant> Open(const OpenSessionCall& call);
   absl::StatusOr<TierPlanResult> Apply(const TierPlanCall& call);
   absl::StatusOr<uint64_t> Close(SessionId session);
+  absl::Status CheckUp() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CloseConnections();
   void Free(Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnRequest(Incoming incoming);
   absl::StatusCode StoreOne(SessionId session, const KvGeometry& geometry,
@@ -98,6 +105,8 @@ class TestNode {
   int refuse_stores_ ABSL_GUARDED_BY(mutex_) = 0;
   int refuse_reservations_ ABSL_GUARDED_BY(mutex_) = 0;
   int damage_fetches_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool down_ ABSL_GUARDED_BY(mutex_) = false;
+  std::set<PeerId> peers_ ABSL_GUARDED_BY(mutex_);  // that ever asked
   FetchEdit edit_fetches_ ABSL_GUARDED_BY(mutex_);
   int fetched_pages_ ABSL_GUARDED_BY(mutex_) = 0;
 
