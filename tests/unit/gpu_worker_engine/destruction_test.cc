@@ -1,0 +1,170 @@
+// Policies that destroy rows, as requests ask the engine for them: the built-in
+// reasoner, with all rows in T0 and with most of them on a node.
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/random.h"
+#include "gmock/gmock.h"
+#include "gpu_worker/engine/engine.h"
+#include "gtest/gtest.h"
+#include "tests/unit/gpu_worker_tiering/test_node.h"
+
+namespace farkv {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kPrompt = 32;
+constexpr int64_t kTokens = 260;
+constexpr KvGeometry kGeometry = {
+    .num_layers = 4, .num_kv_heads = 2, .head_dim = 64, .dtype = DType::kBf16};
+
+DestructionSettings Fixed(const char* policy, int64_t tokens) {
+  DestructionSettings settings;
+  settings.policy = **ParseDestructionPolicy(policy);
+  settings.budget.kind = BudgetKind::kFixed;
+  settings.budget.tokens = tokens;
+  return settings;
+}
+
+class EngineDestructionTest : public ::testing::Test {
+ protected:
+  EngineDestructionTest() {
+    options_.model =
+        std::string(getenv("FARKV_TEST_SOURCE_DIR")) + "/models/reasoner";
+    options_.threads = 1;
+    options_.placement.granularity = 16;
+    options_.placement.interval = 16;
+    options_.placement.recent = 32;
+    options_.placement.hbm_ratio = 0;
+    options_.placement.prompt_in_t0 = false;
+    options_.tiering.granularity = 16;
+    options_.tiering.heartbeat = absl::Seconds(5);
+  }
+
+  void Start(bool with_node) {
+    options_.tiering.memory_nodes.clear();
+    options_.tiering.t0_bytes = uint64_t{64} << 20;
+    if (with_node) {
+      options_.tiering.memory_nodes = {"0"};
+      // So little T0 that stores are waited for, and rows are cold.
+      options_.tiering.t0_bytes =
+          uint64_t{14} * kGeometry.num_layers * kGeometry.BlockBytes(16);
+    }
+    auto engine = Engine::CreateWith(options_, AccessTo(network_, {&node_}));
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    engine_ = *std::move(engine);
+  }
+
+  static GenerationRequest Request(const std::string& id) {
+    GenerationRequest request;
+    request.request_id = id;
+    for (uint64_t i = 0; i < kPrompt; ++i) {
+      request.prompt.push_back(static_cast<int32_t>(CounterDraw(1, {i}) % 60));
+    }
+    request.max_new_tokens = kTokens;
+    request.ignore_eos = true;
+    return request;
+  }
+
+  struct Output {
+    std::vector<int32_t> tokens;
+    GenerationEnd end;
+  };
+  Output Run(GenerationRequest request) {
+    const auto stream = engine_->Submit(std::move(request)).value();
+    Output run;
+    for (;;) {
+      GenerationEvent event = stream->WaitAndTake();
+      run.tokens.insert(run.tokens.end(), event.tokens.begin(),
+                        event.tokens.end());
+      if (!event.end.has_value()) continue;
+      run.end = *std::move(event.end);
+      EXPECT_EQ(run.end.reason, FinishReason::kLength) << run.end.error;
+      return run;
+    }
+  }
+
+  EngineOptions options_;
+  LoopbackNetwork network_{LoopbackNetwork::Drive::kThread};
+  TestNode node_{network_, kGeometry, "node0"};
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(EngineDestructionTest, TokensAndDecisionsDoNotDependOnTheNode) {
+  for (const char* policy : {"vase-attn-v", "h2o"}) {
+    GenerationRequest request = Request("r");
+    request.destruction = Fixed(policy, 128);
+    Start(/*with_node=*/false);
+    const Output full = Run(request);
+    Start(/*with_node=*/true);
+    const Output cold = Run(request);
+
+    EXPECT_EQ(cold.tokens, full.tokens) << policy;
+    EXPECT_GT(full.end.tiers.destroyed_rows, 0) << policy;
+    EXPECT_EQ(cold.end.tiers.evictions_digest, full.end.tiers.evictions_digest)
+        << policy;
+    EXPECT_GT(cold.end.tiers.cold_rows_fetched, 0) << policy;
+  }
+}
+
+TEST_F(EngineDestructionTest, EachRequestHasItsOwnPolicyOrNone) {
+  Start(/*with_node=*/false);
+  const Output whole = Run(Request("whole"));
+  options_.destruction = Fixed("recency", 64);
+  Start(/*with_node=*/false);
+
+  const Output by_default = Run(Request("by default"));
+  GenerationRequest asks = Request("asks");
+  asks.destruction = Fixed("recency", 200);
+  const Output asked = Run(asks);
+  GenerationRequest keeps = Request("keeps");
+  keeps.destroy_nothing = true;
+  const Output kept = Run(keeps);
+
+  EXPECT_GT(by_default.end.tiers.destroyed_rows,
+            asked.end.tiers.destroyed_rows);
+  EXPECT_GT(asked.end.tiers.destroyed_rows, 0);
+  EXPECT_EQ(kept.end.tiers.destroyed_rows, 0);
+  EXPECT_EQ(kept.tokens, whole.tokens);
+}
+
+TEST_F(EngineDestructionTest, ABudgetThatCannotHoldThePromptIsRefusedAtOnce) {
+  Start(/*with_node=*/false);
+  GenerationRequest request = Request("r");
+  request.destruction = Fixed("vase-dkv", kPrompt + 60);
+
+  const auto refused = engine_->Submit(request);
+
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("a budget of 92 tokens"));
+}
+
+TEST_F(EngineDestructionTest, TheCacheSinkSeesWhatIsLeft) {
+  std::vector<size_t> left;
+  options_.cache_sink = [&](const EngineView& engine, const std::string& id,
+                            int64_t position) {
+    const auto live = engine.LivePositions(id);
+    ASSERT_TRUE(live.ok()) << live.status();
+    left.push_back(live->size());
+    // The youngest row is that of the token before.
+    EXPECT_EQ(live->back(), position - 1);
+  };
+  options_.destruction = Fixed("streaming-llm", 100);
+  Start(/*with_node=*/false);
+  Run(Request("r"));
+  engine_ = nullptr;
+
+  ASSERT_EQ(left.size(), static_cast<size_t>(kTokens));
+  for (size_t i = 0; i < left.size(); ++i) {
+    EXPECT_EQ(left[i], std::min<size_t>(100, kPrompt + i));
+  }
+}
+
+}  // namespace
+}  // namespace farkv
