@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "memory_node/data/row_reader.h"
+#include "memory_node/data/head_row_reader.h"
 
 namespace farkv {
 namespace {
@@ -33,7 +33,7 @@ absl::StatusOr<RankedHead> DecideHead(const EvictionCall& call,
                                       const EvictionHead& head,
                                       const HeadRows& rows,
                                       const ReadTicket& ticket) {
-  RowReader reader(ticket, head);
+  HeadRowReader reader(ticket, head);
   FARKV_RETURN_IF_ERROR(reader.Read(rows, VectorsReadBy(call.policy)));
   return RankHead(call, head, rows, reader.keys(), reader.values());
 }

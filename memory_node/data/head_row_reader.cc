@@ -1,4 +1,4 @@
-#include "memory_node/data/row_reader.h"
+#include "memory_node/data/head_row_reader.h"
 
 #include <algorithm>
 
@@ -73,13 +73,14 @@ std::vector<RowsWanted> RowsToRead(const EvictionHead& head,
   return wanted;
 }
 
-RowReader::RowReader(const ReadTicket& ticket, const EvictionHead& head)
+HeadRowReader::HeadRowReader(const ReadTicket& ticket, const EvictionHead& head)
     : ticket_(ticket),
       layer_(head.layer),
       kv_head_(head.kv_head),
       zero_(ticket.geometry.VectorBytes()) {}
 
-absl::Status RowReader::Read(const HeadRows& rows, const VectorsRead& read) {
+absl::Status HeadRowReader::Read(const HeadRows& rows,
+                                 const VectorsRead& read) {
   if (!read.keys && !read.values) return absl::OkStatus();
   keys_.reserve(rows.positions.size());
   values_.reserve(rows.positions.size());
@@ -94,7 +95,7 @@ absl::Status RowReader::Read(const HeadRows& rows, const VectorsRead& read) {
       });
 }
 
-absl::Status RowReader::ReadPage(std::span<const int64_t> positions) {
+absl::Status HeadRowReader::ReadPage(std::span<const int64_t> positions) {
   const PageName name{layer_, PageOf(positions.front())};
   const auto page = std::lower_bound(
       ticket_.pages.begin(), ticket_.pages.end(), name,
@@ -104,8 +105,8 @@ absl::Status RowReader::ReadPage(std::span<const int64_t> positions) {
   return absl::OkStatus();
 }
 
-void RowReader::ReadT1Page(const PageRead& page,
-                           std::span<const int64_t> positions) {
+void HeadRowReader::ReadT1Page(const PageRead& page,
+                               std::span<const int64_t> positions) {
   const KvGeometry& g = ticket_.geometry;
   const std::byte* rows = page.pin.data() + PageLayout::T1(g).header_bytes;
   const auto head = static_cast<size_t>(kv_head_);
@@ -116,8 +117,8 @@ void RowReader::ReadT1Page(const PageRead& page,
   }
 }
 
-absl::Status RowReader::ReadT2Page(const PageRead& page,
-                                   std::span<const int64_t> positions) {
+absl::Status HeadRowReader::ReadT2Page(const PageRead& page,
+                                       std::span<const int64_t> positions) {
   const KvGeometry& g = ticket_.geometry;
   const size_t bytes = positions.size() * g.VectorBytes();
   // Not zeroed: every byte is written below.

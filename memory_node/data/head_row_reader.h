@@ -2,8 +2,8 @@
 // decoded to the KV dtype, so that every party sees the same bits.
 //
 // Thread-compatible. Borrows the ticket, whose pins keep the pages in place.
-#ifndef FARKV_MEMORY_NODE_DATA_ROW_READER_H_
-#define FARKV_MEMORY_NODE_DATA_ROW_READER_H_
+#ifndef FARKV_MEMORY_NODE_DATA_HEAD_ROW_READER_H_
+#define FARKV_MEMORY_NODE_DATA_HEAD_ROW_READER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -24,10 +24,10 @@ std::vector<RowsWanted> RowsToRead(const EvictionHead& head,
                                    const HeadRows& rows,
                                    const VectorsRead& read);
 
-class RowReader {
+class HeadRowReader {
  public:
   // `ticket` outlives the reader and has the pages of RowsToRead.
-  RowReader(const ReadTicket& ticket, const EvictionHead& head);
+  HeadRowReader(const ReadTicket& ticket, const EvictionHead& head);
 
   // Once. DATA_LOSS for a T2 page that cannot be decoded.
   absl::Status Read(const HeadRows& rows, const VectorsRead& read);
@@ -57,4 +57,4 @@ class RowReader {
 
 }  // namespace farkv
 
-#endif  // FARKV_MEMORY_NODE_DATA_ROW_READER_H_
+#endif  // FARKV_MEMORY_NODE_DATA_HEAD_ROW_READER_H_
