@@ -1,5 +1,6 @@
 // Many sequences in random company, with a node that refuses and damages:
 // every output bit as in a full cache driven alike, and nothing left behind.
+#include <iterator>
 #include <vector>
 
 #include "common/base/random.h"
@@ -33,9 +34,23 @@ class RandomOperationsTest : public testing::TestWithParam<int> {
     return CounterDraw(static_cast<uint64_t>(GetParam()), {++draws_}) % bound;
   }
 
+  // Half of them lose rows, by policies that no fetch can hold up: a damaged
+  // one would postpone the event.
   SequenceSpec Spec() {
-    return TestSpec(GetParam(), static_cast<int64_t>(1 + Draw(120)),
-                    kMaxTokens);
+    SequenceSpec spec =
+        TestSpec(GetParam(), static_cast<int64_t>(1 + Draw(120)), kMaxTokens);
+    const char* policies[] = {"tiers", "h2o", "random", "recency",
+                              "streaming-llm"};
+    const uint64_t policy = Draw(2 * std::size(policies));
+    if (policy >= std::size(policies)) return spec;
+    DestructionSettings& settings = spec.destruction.emplace();
+    settings.policy = **ParseDestructionPolicy(policies[policy]);
+    settings.interval = 16;
+    settings.recent = 32;
+    settings.budget.bounds = {.per_event_ratio = 1000, .cumulative_cap = 8000};
+    settings.budget.tokens = 200;
+    if (policy > 2) settings.budget.kind = BudgetKind::kFixed;
+    return spec;
   }
 
   // Damage and loss may fail a step; the engine repeats it.
@@ -55,6 +70,13 @@ class RandomOperationsTest : public testing::TestWithParam<int> {
     ASSERT_TRUE(full.Step(batch).ok());
   }
 
+  void Count(const KvCache& tiered, const KvCache& full, SequenceId id) {
+    cold_rows_ += tiered.Stats(id).cold_rows_fetched;
+    destroyed_rows_ += tiered.Stats(id).destroyed_rows;
+    EXPECT_EQ(tiered.Stats(id).evictions_digest,
+              full.Stats(id).evictions_digest);
+  }
+
   void Disturb() {
     TestNode& node = Draw(2) == 0 ? node0_ : node1_;
     const uint64_t kind = Draw(3);
@@ -72,7 +94,8 @@ class RandomOperationsTest : public testing::TestWithParam<int> {
   TestNode node1_{network_, geometry_, "node1"};
   std::vector<SequenceId> open_;
   uint64_t draws_ = 0;
-  int64_t cold_rows_ = 0;  // read by the sequences that were closed
+  int64_t cold_rows_ = 0;  // read
+  int64_t destroyed_rows_ = 0;
 };
 
 TEST_P(RandomOperationsTest, AnyCompanyGivesTheBitsOfAFullCache) {
@@ -89,7 +112,7 @@ TEST_P(RandomOperationsTest, AnyCompanyGivesTheBitsOfAFullCache) {
       ASSERT_EQ(full->Open(spec).value(), open_.back());
     } else if (operation == 1) {
       EXPECT_EQ(tiered->Scores(open_[index]), full->Scores(open_[index]));
-      cold_rows_ += tiered->Stats(open_[index]).cold_rows_fetched;
+      Count(*tiered, *full, open_[index]);
       tiered->Close(open_[index]);
       full->Close(open_[index]);
       open_.erase(open_.begin() + static_cast<int64_t>(index));
@@ -109,7 +132,9 @@ TEST_P(RandomOperationsTest, AnyCompanyGivesTheBitsOfAFullCache) {
   }
 
   EXPECT_EQ(harness.outputs(), reference.outputs());
+  for (SequenceId id : open_) Count(*tiered, *full, id);
   EXPECT_GT(cold_rows_, 1000);
+  EXPECT_GT(destroyed_rows_, 100);
   for (SequenceId id : open_) tiered->Close(id);
   EXPECT_EQ(tiered->t0_usage().used_bytes, 0u);
   EXPECT_TRUE(tiered->Drain(absl::Seconds(20)).ok());
