@@ -86,7 +86,7 @@ void SetSentencePiece(bool add_space_prefix, TokenizerSpec& spec) {
     spec.normalizer.push_back(step);
   }
   step.kind = NormalizerStep::Kind::kReplace;
-  step.pattern = " ";
+  step.pattern.assign(1, ' ');  // gcc 12 warns of = " " for nothing
   step.content = kMetaspace;
   spec.normalizer.push_back(step);
   spec.pre_tokenizer.clear();
