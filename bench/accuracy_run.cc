@@ -218,7 +218,10 @@ absl::Status AccuracyRunner::RunBatch(EngineOptions engine,
     requests.push_back(std::move(request));
   }
   RunSettings settings;
-  if (row.uses_nodes()) settings.pace = options_.pace;
+  if (row.uses_nodes()) {
+    settings.pace = options_.pace;
+    engine.await_stores_every = 16;  // cold rows on a busy machine, too
+  }
   FARKV_ASSIGN_OR_RETURN(auto runs,
                          RunRequests(std::move(engine), requests, settings));
   for (size_t i = 0; i < programs.size(); ++i) {

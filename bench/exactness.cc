@@ -173,6 +173,8 @@ class ExactnessBench {
       engine.tiering.spread = true;
     }
     UseCluster(cluster, c.mode, engine);
+    // However busy the machine: a page is cold soon after it is full.
+    engine.await_stores_every = static_cast<int>(options_.interval);
     const std::vector<GenerationRequest> requests(requests_.begin(),
                                                   requests_.begin() + c.batch);
     FARKV_ASSIGN_OR_RETURN(

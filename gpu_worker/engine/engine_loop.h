@@ -78,6 +78,7 @@ class Engine::Loop final : public EngineView {
   std::vector<std::unique_ptr<RunningSequence>> running_;
   // When T0 became too small for a step that nobody can make room for.
   absl::Time full_since_ = absl::InfiniteFuture();
+  int64_t steps_ = 0;  // that were committed
   std::vector<float> logits_;
   mutable absl::Mutex load_mutex_;
   EngineLoad load_ ABSL_GUARDED_BY(load_mutex_);

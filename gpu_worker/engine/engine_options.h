@@ -46,6 +46,9 @@ struct EngineOptions {
   // What destroys rows of requests that say nothing of it; nullopt: nothing.
   std::optional<DestructionSettings> destruction;
   LogitSink logit_sink;        // may be empty
+  // For benches and tests of models that decode faster than their pages can be
+  // stored: after so many steps all stores are waited for. 0: never.
+  int await_stores_every = 0;
   CacheSink cache_sink;        // may be empty
   Metrics* metrics = nullptr;  // borrowed; may be null
 

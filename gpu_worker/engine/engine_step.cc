@@ -207,6 +207,11 @@ absl::Status Engine::Loop::TryStep(const Batch& batch) {
   }
   FARKV_RETURN_IF_ERROR(cache_->Commit());
   full_since_ = absl::InfiniteFuture();
+  if (options_.await_stores_every > 0 &&
+      ++steps_ % options_.await_stores_every == 0) {
+    // What cannot be stored in time stays in T0.
+    cache_->Drain(options_.tiering.rpc_timeout).IgnoreError();
+  }
   metrics_.steps.Increment();
   metrics_.step_seconds.Observe(absl::ToDoubleSeconds(absl::Now() - start));
   Deliver(batch, rows, logits_);
