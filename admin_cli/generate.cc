@@ -30,12 +30,29 @@ void AddMessage(const char* role, const std::string& content, Chat& chat) {
   message->set_content(content);
 }
 
+void FillTiers(const GenerateOptions& o, GenerateRequest& request) {
+  if (o.hbm_ratio) request.mutable_tiers()->set_hbm_ratio(*o.hbm_ratio);
+  if (o.eviction) request.mutable_tiers()->set_eviction(*o.eviction);
+  if (o.per_event_ratio) {
+    request.mutable_tiers()->set_per_event_ratio(*o.per_event_ratio);
+  }
+  if (o.cumulative_cap) {
+    request.mutable_tiers()->set_cumulative_cap(*o.cumulative_cap);
+  }
+  if (o.budget_tokens) {
+    request.mutable_tiers()->set_budget_tokens(*o.budget_tokens);
+  }
+  if (o.budget_ratio) {
+    request.mutable_tiers()->set_budget_ratio(*o.budget_ratio);
+  }
+}
+
 GenerateRequest MakeRequest(const GenerateOptions& o) {
   GenerateRequest request;
   request.set_request_id(o.request_id);
   FillSampling(o, request);
   for (int32_t id : o.forced_ids) request.mutable_forced_tokens()->add_ids(id);
-  if (o.hbm_ratio) request.mutable_tiers()->set_hbm_ratio(*o.hbm_ratio);
+  FillTiers(o, request);
   if (!o.prompt_ids.empty()) {
     for (int32_t id : o.prompt_ids) request.mutable_token_ids()->add_ids(id);
     return request;
@@ -85,6 +102,10 @@ nlohmann::ordered_json TiersJson(const TierUsage& t) {
           {"lateFetches", t.late_fetches()},
           {"plans", t.plans()},
           {"deferredDrops", t.deferred_drops()},
+          {"evictions", t.evictions()},
+          {"destroyedRows", t.destroyed_rows()},
+          {"destroyedShare", t.destroyed_share()},
+          {"destroyedShareAverage", t.destroyed_share_average()},
           {"exactness", OutputExactness_Name(t.exactness())}};
 }
 

@@ -109,6 +109,20 @@ void AddDescribe(CLI::App& app, Invocation& v) {
   });
 }
 
+// Within what the worker's own flags allow.
+void AddEviction(CLI::App& generate, GenerateOptions& g) {
+  generate.add_option("--eviction", g.eviction,
+                      "What destroys rows, or none; default: the worker's");
+  generate.add_option("--per-event-ratio", g.per_event_ratio,
+                      "At most the worker's");
+  generate.add_option("--cumulative-cap", g.cumulative_cap,
+                      "At most the worker's");
+  generate.add_option("--budget-tokens", g.budget_tokens,
+                      "No less than the worker's");
+  generate.add_option("--budget-ratio", g.budget_ratio,
+                      "No less than the worker's");
+}
+
 void AddGenerate(CLI::App& app, Invocation& v) {
   GenerateOptions& g = v.generate;
   GenerateArguments& typed = v.generate_typed;
@@ -151,6 +165,7 @@ void AddGenerate(CLI::App& app, Invocation& v) {
       ->allow_extra_args(false);
   generate->add_option("--hbm-ratio", g.hbm_ratio,
                        "Share kept in T0; default: the worker's");
+  AddEviction(*generate, g);
   generate->add_flag("--ignore-eos", g.ignore_eos, "Go on after the end token");
   generate->add_flag("--usage", g.usage, "Tier block to stderr");
   generate->callback([&v] {

@@ -34,6 +34,9 @@ struct GenerateOptions {
   std::vector<int32_t> prompt_ids;
   std::string request_id;
   std::optional<float> temperature, top_p, hbm_ratio;
+  std::optional<std::string> eviction;  // "none": nothing is destroyed
+  std::optional<float> per_event_ratio, cumulative_cap, budget_ratio;
+  std::optional<int64_t> budget_tokens;
   std::optional<int32_t> top_k, max_new_tokens;
   std::optional<uint64_t> seed;
   std::vector<std::string> stop_texts;

@@ -179,6 +179,10 @@ void WriteTiers(const SequenceTierStats& stats, worker::v1::TierUsage& usage) {
   usage.set_recomputed_tokens(stats.recomputed_tokens);
   usage.set_plans(stats.plans);
   usage.set_deferred_drops(stats.deferred_drops);
+  usage.set_destroyed_rows(stats.destroyed_rows);
+  usage.set_evictions(stats.evictions);
+  usage.set_destroyed_share(stats.destroyed_share);
+  usage.set_destroyed_share_average(stats.destroyed_share_average);
   usage.set_exactness(
       stats.destroyed_rows > 0     ? worker::v1::OUTPUT_EXACTNESS_EVICTED
       : stats.compressed_pages > 0 ? worker::v1::OUTPUT_EXACTNESS_EIGHT_BIT
