@@ -45,7 +45,7 @@ struct EngineOptions {
   TieringOptions tiering;
   // What destroys rows of requests that say nothing of it; nullopt: nothing.
   std::optional<DestructionSettings> destruction;
-  LogitSink logit_sink;        // may be empty
+  LogitSink logit_sink;  // may be empty
   // For benches and tests of models that decode faster than their pages can be
   // stored: after so many steps all stores are waited for. 0: never.
   int await_stores_every = 0;

@@ -37,13 +37,21 @@ class GenerationTest : public ::testing::Test {
     StartWorker(std::move(flags));
   }
 
-  void StartWorker(std::vector<std::string> flags) {
+  // See SlowWorkerFlags.
+  void StartSlow(const std::vector<std::string>& more_flags) {
+    StartNodes(1);
+    std::vector<std::string> flags = SlowWorkerFlags();
+    flags.insert(flags.end(), more_flags.begin(), more_flags.end());
+    StartWorker(std::move(flags), /*faults=*/true);
+  }
+
+  void StartWorker(std::vector<std::string> flags, bool faults = false) {
     ASSERT_TRUE(cluster_.has_value());
     if (!cluster_->nodes().empty()) {
       flags.push_back("--memory-nodes=" +
                       absl::StrJoin(cluster_->Addresses(), ","));
     }
-    auto worker = WorkerProcess::Start(flags);
+    auto worker = WorkerProcess::Start(flags, faults);
     ASSERT_TRUE(worker.ok()) << worker.status();
     worker_ = *std::move(worker);
   }
@@ -63,10 +71,10 @@ class GenerationTest : public ::testing::Test {
     ExpectCleanEnd(*cluster_);
   }
 
-  // The worker has stopped working on the only request, which asked for
-  // `tokens`, before it made that many: the client alone may have given up.
+  // The worker has stopped working on its requests, each for `tokens`, before
+  // it made that many: the client alone may have given up.
   void ExpectEndedEarly(double tokens) {
-    const absl::Time end = absl::Now() + absl::Seconds(30);
+    const absl::Time end = absl::Now() + absl::Seconds(60);
     worker::v1::GetLoadResponse load;
     do {
       ASSERT_LT(absl::Now(), end);
@@ -75,7 +83,7 @@ class GenerationTest : public ::testing::Test {
       ASSERT_TRUE(worker_->generation().GetLoad(&context, {}, &load).ok());
     } while (load.running() > 0);
     auto metrics = ReadMetrics(worker_->metrics_port());
-    EXPECT_EQ(metrics["farkv_worker_requests_total"], 1);
+    EXPECT_GE(metrics["farkv_worker_requests_total"], 1);
     EXPECT_GT(metrics["farkv_worker_generated_tokens_total"], 0);
     EXPECT_LT(metrics["farkv_worker_generated_tokens_total"], tokens);
   }
@@ -213,7 +221,7 @@ TEST_F(GenerationTest, BadFieldsAreRefusedByName) {
 }
 
 TEST_F(GenerationTest, ClosingTheStreamFreesTheSequence) {
-  Start(1, {"--hbm-ratio=0.1"});
+  StartSlow({});
   {
     grpc::ClientContext context;
     SetDeadline(context, absl::Seconds(60));
@@ -232,18 +240,29 @@ TEST_F(GenerationTest, ClosingTheStreamFreesTheSequence) {
 }
 
 TEST_F(GenerationTest, AnExpiredDeadlineEndsTheRequest) {
-  Start(0, {});
+  StartSlow({});
   GenerateRequest request = TextRequest("a1;", 7000);
   request.mutable_stopping()->set_ignore_eos(true);
 
-  const Generated result = worker_->Generate(request, absl::Milliseconds(300));
+  // On a busy machine the first token may come after a short deadline.
+  Generated result;
+  for (int seconds = 1; seconds <= 16 && result.tokens.empty(); seconds *= 2) {
+    result = worker_->Generate(request, absl::Seconds(seconds));
+    // Client and worker each look at the clock.
+    if (result.finished.has_value()) {
+      EXPECT_EQ(result.finished->reason(), worker::v1::FINISH_REASON_DEADLINE);
+    } else {
+      EXPECT_EQ(result.status.error_code(),
+                grpc::StatusCode::DEADLINE_EXCEEDED);
+    }
+  }
 
-  EXPECT_EQ(result.status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_FALSE(result.tokens.empty());
   ExpectEndedEarly(7000);
 }
 
 TEST_F(GenerationTest, AFullQueueRefusesAndADuplicateIdToo) {
-  Start(0, {"--max-sequences=1", "--max-queue=1"});
+  StartSlow({"--max-sequences=1", "--max-queue=1"});
   const auto open = [this](grpc::ClientContext& context,
                            const std::string& id) {
     SetDeadline(context, absl::Seconds(60));
@@ -263,7 +282,9 @@ TEST_F(GenerationTest, AFullQueueRefusesAndADuplicateIdToo) {
             grpc::StatusCode::ALREADY_EXISTS);
   const auto waiting = open(waiting_context, "waiting");
   worker::v1::GetLoadResponse load;
+  const absl::Time end = absl::Now() + absl::Seconds(30);
   while (load.waiting() < 1) {
+    ASSERT_LT(absl::Now(), end);
     grpc::ClientContext context;
     SetDeadline(context, absl::Seconds(10));
     ASSERT_TRUE(worker_->generation().GetLoad(&context, {}, &load).ok());

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <optional>
@@ -35,11 +36,14 @@ class ShutdownTest : public ::testing::Test {
     ASSERT_TRUE(cluster.ok()) << cluster.status();
     cluster_.emplace(*std::move(cluster));
   }
-  void Start() {
+  // `slow`: see SlowWorkerFlags.
+  void Start(bool slow = false) {
     StartNode();
-    auto worker = WorkerProcess::Start(
-        {"--memory-nodes=" + absl::StrJoin(cluster_->Addresses(), ","),
-         "--hbm-ratio=0.1"});
+    std::vector<std::string> flags = {"--hbm-ratio=0.1"};
+    if (slow) flags = SlowWorkerFlags();
+    flags.push_back("--memory-nodes=" +
+                    absl::StrJoin(cluster_->Addresses(), ","));
+    auto worker = WorkerProcess::Start(flags, slow);
     ASSERT_TRUE(worker.ok()) << worker.status();
     worker_ = *std::move(worker);
   }
@@ -94,8 +98,8 @@ TEST_F(ShutdownTest, SigtermLetsAWorkersRequestsEndAndTakesNoMore) {
 }
 
 TEST_F(ShutdownTest, ADrainIsToldUntilTheLastRequestHasEnded) {
-  Start();
-  Begin(1500);
+  Start(/*slow=*/true);
+  Begin(7000);
   grpc::ClientContext context;
   SetDeadline(context, absl::Seconds(60));
   admin::v1::DrainRequest request;
@@ -106,7 +110,8 @@ TEST_F(ShutdownTest, ADrainIsToldUntilTheLastRequestHasEnded) {
   ASSERT_TRUE(drain->Read(&told));
   EXPECT_EQ(told.sessions_left(), 1);
   EXPECT_FALSE(told.done());
-  EXPECT_TRUE(ReadToEnd().ok());
+  context_.TryCancel();
+  EXPECT_EQ(ReadToEnd().error_code(), grpc::StatusCode::CANCELLED);
   while (drain->Read(&told)) {
   }
 
@@ -118,19 +123,19 @@ TEST_F(ShutdownTest, ADrainIsToldUntilTheLastRequestHasEnded) {
 }
 
 TEST_F(ShutdownTest, ASecondSigtermEndsAWorkerAtOnce) {
-  Start();
+  Start(/*slow=*/true);
   Begin(7000);
   worker_->process().Signal(SIGTERM);
   AwaitDrain(worker_->process(), worker_->metrics_port());
 
   worker_->process().Signal(SIGTERM);
 
-  EXPECT_EQ(worker_->process().Wait(absl::Seconds(5)).value_or(-1), kBySignal);
+  EXPECT_EQ(worker_->process().Wait(absl::Seconds(30)).value_or(-1), kBySignal);
   EXPECT_FALSE(ReadToEnd().ok());
 }
 
 TEST_F(ShutdownTest, ANodeWaitsForItsSessionsUntilASecondSigterm) {
-  Start();
+  Start(/*slow=*/true);
   Begin(7000);
   node().process.Signal(SIGTERM);
   AwaitDrain(node().process, node().metrics_port);
@@ -139,7 +144,7 @@ TEST_F(ShutdownTest, ANodeWaitsForItsSessionsUntilASecondSigterm) {
 
   node().process.Signal(SIGTERM);
 
-  EXPECT_EQ(node().process.Wait(absl::Seconds(5)).value_or(-1), kBySignal);
+  EXPECT_EQ(node().process.Wait(absl::Seconds(30)).value_or(-1), kBySignal);
   context_.TryCancel();
   ReadToEnd();
 }
@@ -165,12 +170,17 @@ TEST_F(ShutdownTest, ANodeWithNothingToDoUsesNoProcessor) {
   worker_->process().Signal(SIGTERM);
   ASSERT_EQ(worker_->process().Wait(absl::Seconds(30)).value_or(-1), 0);
   ChildProcess& process = node().process;
-  const absl::Duration before = CpuTime(process.pid());
-  ASSERT_GT(before, absl::ZeroDuration());
+  ASSERT_GT(CpuTime(process.pid()), absl::ZeroDuration());
+  absl::Duration least = absl::InfiniteDuration();
 
-  ASSERT_FALSE(process.Wait(absl::Seconds(2)).ok());
+  // The end of the worker's session may fall into the first ones.
+  for (int i = 0; i < 5 && least > absl::Milliseconds(30); ++i) {
+    const absl::Duration before = CpuTime(process.pid());
+    ASSERT_FALSE(process.Wait(absl::Seconds(2)).ok());
+    least = std::min(least, CpuTime(process.pid()) - before);
+  }
 
-  EXPECT_LE(CpuTime(process.pid()) - before, absl::Milliseconds(30));
+  EXPECT_LE(least, absl::Milliseconds(30));
   EXPECT_TRUE(cluster_->Stop().ok());
 }
 

@@ -150,6 +150,11 @@ void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
                        absl::ToChronoMilliseconds(timeout));
 }
 
+std::vector<std::string> SlowWorkerFlags() {
+  return {"--faults=seed=1,delay=1:1s", "--fetch-timeout=60s",
+          "--cold=prefetch", "--hbm-ratio=0.1", "--t0-bytes=3MiB"};
+}
+
 ProgramResult RunProgram(const std::vector<std::string>& arguments,
                          absl::Duration timeout) {
   TemporaryFolder folder;

@@ -89,6 +89,11 @@ farkv::worker::v1::GenerateRequest ForcedRequest(uint64_t seed,
 std::unique_ptr<farkv::admin::v1::AdminService::Stub> AdminAt(uint16_t port);
 void SetDeadline(grpc::ClientContext& context, absl::Duration timeout);
 
+// Flags of a fault worker whose nodes take a second for each answer: a request
+// for thousands of tokens stays at work for many minutes, however fast the
+// machine is, once T0 is full.
+std::vector<std::string> SlowWorkerFlags();
+
 // Runs a program to its end and returns exit code and output.
 struct ProgramResult {
   int exit_code = -1;
