@@ -53,7 +53,8 @@ std::vector<ReadPage> ColdReads::ListPages(
     if (remote.node >= 0 && !pushdown.empty() &&
         pushdown[static_cast<size_t>(remote.node)]) {
       way = ReadWay::kAttend;
-    } else if (remote.node >= 0 && remote.places.front().map.data != nullptr) {
+    } else if (remote.node >= 0 && remote.places.front().map.data != nullptr &&
+               LeaseHolds(sequence, remote.node)) {
       way = ReadWay::kMap;
     }
     pages.push_back({page.index, cold, remote.node, way});
@@ -191,7 +192,7 @@ absl::StatusOr<std::span<const std::vector<ColdBlock>>> ColdReads::Layer(
     blocks_[i].clear();
     absl::Status one = AddMapped(sequence, layer, blocks_[i]);
     if (one.ok()) one = AddFetched(sequence, layer, blocks_[i]);
-    if (!one.ok()) failed.push_back(sequence.id);
+    if (!one.ok() && !absl::IsAborted(one)) failed.push_back(sequence.id);
     status.Update(one);
     std::sort(blocks_[i].begin(), blocks_[i].end(),
               [](const ColdBlock& a, const ColdBlock& b) {

@@ -41,8 +41,9 @@ class ColdReads {
   // Of the step that Begin began; rises.
   uint64_t step_number() const { return step_number_; }
   // The cold blocks of `layer`, one list per part; empty when nothing of the
-  // step is cold. UNAVAILABLE or DATA_LOSS naming node, layer and page;
-  // `failed` then names the sequences concerned.
+  // step is cold. UNAVAILABLE naming node, layer and page; `failed` then names
+  // the sequences concerned. ABORTED when a mapped page may not be read in
+  // place: the step that repeats this one fetches it.
   absl::StatusOr<std::span<const std::vector<ColdBlock>>> Layer(
       int layer, Stream& stream, std::vector<SequenceId>& failed);
   // After the stream was synchronised: ABORTED when a mapped page was given
@@ -93,6 +94,7 @@ class ColdReads {
                                  const PagePlace& place, int layer) const;
   void Fetch(Sequence& sequence, int layer, std::span<const ReadPage> pages,
              std::vector<std::shared_ptr<FetchOperation>>& fetches);
+  static bool LeaseHolds(const Sequence& sequence, int node);
   absl::Status CheckMapped(Sequence& sequence, const ReadPage& read, int layer);
   // Of a page that no node has any more: UNAVAILABLE.
   static absl::Status CheckPlace(const Sequence& sequence,

@@ -10,18 +10,19 @@
 
 namespace farkv {
 
+bool ColdReads::LeaseHolds(const Sequence& sequence, int node) {
+  const auto& session =
+      sequence.remote.nodes[static_cast<size_t>(node)].session;
+  return session != nullptr && session->Usable(Clock::Boottime().Now());
+}
+
 // Header and rows at the first use of a page's generation, afterwards the
-// generation; the lease always.
+// generation.
 absl::Status ColdReads::CheckMapped(Sequence& sequence, const ReadPage& read,
                                     int layer) {
   RemotePage& remote =
       sequence.remote.pages[static_cast<size_t>(read.page_index)];
   PagePlace& place = remote.places[static_cast<size_t>(layer)];
-  const auto& session =
-      sequence.remote.nodes[static_cast<size_t>(read.node)].session;
-  if (session == nullptr || !session->Usable(Clock::Boottime().Now())) {
-    return absl::UnavailableError("the lease is over");
-  }
   const Generation generation = LoadPageGeneration(place.map.data);
   if (generation != place.generation) {
     return absl::UnavailableError(absl::StrCat("the page has generation ",
@@ -44,21 +45,26 @@ absl::Status ColdReads::CheckMapped(Sequence& sequence, const ReadPage& read,
   return absl::OkStatus();
 }
 
-// The whole page is the block, whichever of its rows are cold.
+// The whole page is the block, whichever of its rows are cold. A page that may
+// not be read in place is asked for when it is read again: its node may have
+// good rows, and knows about its leases itself.
 absl::StatusOr<ColdBlock> ColdReads::MappedBlock(Sequence& sequence,
                                                  const ReadPage& read,
                                                  int layer) {
   const NodeLink& link = *links_[static_cast<size_t>(read.node)];
-  absl::Status status = link.healthy()
-                            ? CheckMapped(sequence, read, layer)
-                            : absl::UnavailableError("the node is lost");
-  if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(Where(sequence, link, layer,
-                                                          read.page_index),
-                                                    ": ", status.message()));
+  const std::string where = Where(sequence, link, layer, read.page_index);
+  if (!link.healthy()) {
+    return absl::UnavailableError(absl::StrCat(where, ": the node is lost"));
   }
-  const RemotePage& remote =
+  if (!LeaseHolds(sequence, read.node)) {
+    return absl::AbortedError(absl::StrCat(where, ": the lease is over"));
+  }
+  RemotePage& remote =
       sequence.remote.pages[static_cast<size_t>(read.page_index)];
+  if (absl::Status s = CheckMapped(sequence, read, layer); !s.ok()) {
+    for (PagePlace& place : remote.places) place.map = MappedPage();
+    return absl::AbortedError(absl::StrCat(where, ": ", s.message()));
+  }
   return ColdBlock{read.page_index, ~uint64_t{0},
                    remote.places[static_cast<size_t>(layer)].map.data +
                        PageLayout::T1(geometry_).header_bytes,
@@ -78,19 +84,24 @@ absl::Status ColdReads::CheckPlace(const Sequence& sequence,
 
 absl::Status ColdReads::AddMapped(Sequence& sequence, int layer,
                                   std::vector<ColdBlock>& blocks) {
+  absl::Status aborted;  // once for all pages of the layer
   for (const ReadPage& read : sequence.reads.pages) {
     FARKV_RETURN_IF_ERROR(CheckPlace(sequence, read));
     if (read.way != ReadWay::kMap) continue;
-    FARKV_ASSIGN_OR_RETURN(const ColdBlock block,
-                           MappedBlock(sequence, read, layer));
-    blocks.push_back(block);
+    const absl::StatusOr<ColdBlock> block = MappedBlock(sequence, read, layer);
+    if (absl::IsAborted(block.status())) {
+      aborted.Update(block.status());
+      continue;
+    }
+    FARKV_RETURN_IF_ERROR(block.status());
+    blocks.push_back(*block);
     const int64_t rows =
         std::popcount(read.slots) * int64_t{geometry_.num_kv_heads};
     sequence.stats.cold_rows_mapped += rows;
     sequence.CountReads(read.node, rows);
     sequence.stats.cold_mode = "map";
   }
-  return absl::OkStatus();
+  return aborted;
 }
 
 absl::Status ColdReads::Recheck() const {
@@ -103,17 +114,15 @@ absl::Status ColdReads::Recheck() const {
 
 absl::Status ColdReads::RecheckMapped(const Sequence& sequence,
                                       std::span<const ReadPage> pages) const {
-  const absl::Time now = Clock::Boottime().Now();
   std::atomic_thread_fence(std::memory_order_acquire);
   for (const ReadPage& read : pages) {
     if (read.way != ReadWay::kMap) continue;
     const RemotePage& remote =
         sequence.remote.pages[static_cast<size_t>(read.page_index)];
-    const auto& session =
-        sequence.remote.nodes[static_cast<size_t>(read.node)].session;
-    bool fits = session != nullptr && session->Usable(now);
+    bool fits = LeaseHolds(sequence, read.node);
     for (const PagePlace& place : remote.places) {
-      fits = fits && LoadPageGeneration(place.map.data) == place.generation;
+      fits = fits && place.map.data != nullptr &&
+             LoadPageGeneration(place.map.data) == place.generation;
     }
     if (fits) continue;
     return absl::AbortedError(absl::StrCat(

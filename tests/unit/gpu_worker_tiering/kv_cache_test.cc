@@ -439,27 +439,56 @@ TEST_F(MappedKvCacheTest, APageGivenAwayDuringAStepDiscardsTheStep) {
   EXPECT_EQ(cache_->Commit().code(), absl::StatusCode::kAborted);
   EXPECT_EQ(cache_->num_tokens(id), tokens);
   const absl::Status again = harness.Step(id, 1);
-  EXPECT_EQ(again.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(again.code(), absl::StatusCode::kAborted);
   EXPECT_NE(again.message().find("generation"), absl::string_view::npos);
+  // The node is asked, and says the same.
+  EXPECT_EQ(harness.Step(id, 1).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(cache_->failed_sequences(), std::vector<SequenceId>{id});
 }
 
-TEST_F(MappedKvCacheTest, ADamagedRowIsNoticedAtItsFirstUse) {
+class DamagedMapTest : public MappedKvCacheTest {
+ protected:
+  // Runs until the first page is stored, damages a row of it, and runs until a
+  // step reads it; the status of that step.
+  absl::Status RunIntoDamage(Harness& harness, SequenceId id) {
+    absl::Status status = harness.Step(id, 20);
+    while (status.ok() && cache_->Stats(id).stored_pages < 1) {
+      status = harness.Step(id, 1);
+      status.Update(cache_->Drain(kLong));
+    }
+    EXPECT_TRUE(status.ok()) << status;
+    node_->DamageRow(2, 0, 1, 40);
+    while (status.ok() && cache_->num_tokens(id) < 300) {
+      status = harness.Step(id, 1);
+    }
+    return status;
+  }
+};
+
+TEST_F(DamagedMapTest, ADamagedRowIsNoticedAtItsFirstUse) {
   Harness harness(*cache_, *stream_, geometry_);
   const SequenceId id = cache_->Open(TestSpec(16, 20, 300)).value();
-  ASSERT_TRUE(harness.Step(id, 20).ok());
-  while (cache_->Stats(id).stored_pages < 1) {
-    ASSERT_TRUE(harness.Step(id, 1).ok());
-    ASSERT_TRUE(cache_->Drain(kLong).ok());
-  }
-  node_->DamageRow(2, 0, 1, 40);
 
-  absl::Status status;
-  while (status.ok() && cache_->num_tokens(id) < 300) {
-    status = harness.Step(id, 1);
-  }
+  const absl::Status status = RunIntoDamage(harness, id);
 
-  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("layer 2, page 0"));
+  EXPECT_TRUE(cache_->failed_sequences().empty());
+  // What the node sends is no better.
+  EXPECT_EQ(harness.Step(id, 1).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(cache_->failed_sequences(), std::vector<SequenceId>{id});
+}
+
+TEST_F(DamagedMapTest, APageThatMayNotBeReadInPlaceIsFetched) {
+  Harness harness(*cache_, *stream_, geometry_);
+  const SequenceId id = cache_->Open(TestSpec(16, 20, 300)).value();
+  ASSERT_EQ(RunIntoDamage(harness, id).code(), absl::StatusCode::kAborted);
+
+  node_->DamageRow(2, 0, 1, 40);  // the same bit: the row is whole again
+
+  const absl::Status status = harness.Step(id, 1);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_GT(cache_->Stats(id).cold_rows_fetched, 0);
 }
 
 TEST_F(KvCacheTest, ALostNodeFailsOnlyWhatIsColdOnIt) {
