@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,8 +17,6 @@
 namespace farkv {
 namespace {
 
-// How long a node that failed to attend is asked for rows instead.
-constexpr absl::Duration kPause = absl::Seconds(5);
 // Well below what one message may carry.
 constexpr uint64_t kMaxAttendReplyBytes = uint64_t{16} << 20;
 
@@ -49,7 +48,7 @@ Pushdown::Pushdown(const TieringOptions& options, const KvGeometry& geometry,
       num_query_heads_(num_query_heads),
       links_(links),
       layers_(static_cast<size_t>(geometry.num_layers)),
-      paused_until_(links.size(), absl::InfinitePast()) {}
+      pauses_(links.size()) {}
 
 std::vector<bool> Pushdown::Nodes() const {
   std::vector<bool> nodes(links_.size());
@@ -57,7 +56,7 @@ std::vector<bool> Pushdown::Nodes() const {
   const absl::Time now = Clock::Boottime().Now();
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < links_.size(); ++i) {
-    nodes[i] = links_[i]->healthy() && now >= paused_until_[i];
+    nodes[i] = links_[i]->healthy() && pauses_[i].Over(now);
   }
   return nodes;
 }
@@ -215,13 +214,12 @@ void Pushdown::Receive(int layer) {
     const absl::Status status = attend->call->Wait();
     if (!status.ok()) {
       spdlog::warn(
-          "node {}, layer {}: pushdown failed, its rows are fetched "
-          "for {}: {}",
-          link.node_id(), layer, absl::FormatDuration(kPause),
-          std::string(status.message()));
+          "node {}, layer {}: pushdown failed, its rows are fetched for a "
+          "while: {}",
+          link.node_id(), layer, std::string(status.message()));
       absl::MutexLock lock(&mutex_);
-      paused_until_[static_cast<size_t>(attend->node)] =
-          Clock::Boottime().Now() + kPause;
+      pauses_[static_cast<size_t>(attend->node)].Failed(
+          Clock::Boottime().Now());
       status_.Update(absl::AbortedError(
           absl::StrCat("node ", link.node_id(), ", layer ", layer,
                        ": pushdown failed: ", std::string(status.message()))));
@@ -278,9 +276,19 @@ absl::Status Pushdown::Commit() {
         KeepGlobals(parts_[i], i);
       }
     }
+    NoteSuccess();
   }
   Discard();
   return status;
+}
+
+void Pushdown::NoteSuccess() {
+  std::set<int> nodes;
+  for (const LayerState& layer : layers_) {
+    for (const auto& attend : layer.attends) nodes.insert(attend->node);
+  }
+  absl::MutexLock lock(&mutex_);
+  for (const int node : nodes) pauses_[static_cast<size_t>(node)].Succeeded();
 }
 
 void Pushdown::Discard() {
@@ -327,9 +335,14 @@ void Pushdown::CollectScores(Sequence& sequence) {
   SequencePushdown& state = sequence.pushdown;
   if (state.pages.empty()) return;
   ++state.collection;
+  const std::vector<bool> answering = Nodes();
   std::vector<Collection> collections;
   for (const auto& [node, pages] : state.pages) {
-    collections.push_back(StartCollection(sequence, node, pages));
+    if (answering[static_cast<size_t>(node)]) {
+      collections.push_back(StartCollection(sequence, node, pages));
+    } else {
+      ++sequence.stats.lost_score_collections;
+    }
   }
   state.pages.clear();
   for (const Collection& collection : collections) {
@@ -338,6 +351,11 @@ void Pushdown::CollectScores(Sequence& sequence) {
                                     : collection.call->Wait();
     if (!status.ok()) {
       ++sequence.stats.lost_score_collections;
+      {
+        absl::MutexLock lock(&mutex_);
+        pauses_[static_cast<size_t>(collection.node)].Failed(
+            Clock::Boottime().Now());
+      }
       spdlog::warn("sequence {}: scores gathered by node {} are lost: {}",
                    sequence.spec.request_id,
                    links_[static_cast<size_t>(collection.node)]->node_id(),

@@ -31,6 +31,7 @@
 #include "common/page/bodies.h"
 #include "gpu_worker/tiering/node_call.h"
 #include "gpu_worker/tiering/node_link.h"
+#include "gpu_worker/tiering/node_pause.h"
 #include "gpu_worker/tiering/sequence.h"
 #include "gpu_worker/tiering/step.h"
 #include "gpu_worker/tiering/tiering_options.h"
@@ -62,7 +63,8 @@ class Pushdown {
   absl::Status Commit();
   void Discard();
 
-  // Adds to the sequence's scores what nodes have gathered for it. Waits.
+  // Adds to the sequence's scores what nodes have gathered for it. Waits, but
+  // not for a node that is lost or has failed of late: its scores are lost.
   void CollectScores(Sequence& sequence);
 
  private:
@@ -91,6 +93,7 @@ class Pushdown {
   // On the thread that runs the attention.
   void Receive(int layer);
   void KeepGlobals(StepPart& part, size_t index);
+  void NoteSuccess();
   Collection StartCollection(Sequence& sequence, int node,
                              const std::set<int32_t>& pages) const;
 
@@ -106,7 +109,7 @@ class Pushdown {
 
   mutable absl::Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);  // the step's first failure
-  std::vector<absl::Time> paused_until_ ABSL_GUARDED_BY(mutex_);  // by node
+  std::vector<NodePause> pauses_ ABSL_GUARDED_BY(mutex_);  // by node
 };
 
 }  // namespace farkv
