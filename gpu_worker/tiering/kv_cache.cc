@@ -115,6 +115,8 @@ void KvCache::Impl::Advance() {
 bool KvCache::Impl::WaitForRoom(absl::Duration timeout) {
   if (remote == nullptr) return false;
   Advance();  // what is due again is under way from here on
+  // What has ended since the step found T0 full is not: it may fit by now.
+  if (remote->TakeProgress()) return true;
   if (!remote->WaitForProgress(sequences, timeout)) return false;
   Advance();
   return true;
@@ -151,7 +153,10 @@ absl::Status KvCache::Impl::Begin(std::span<const StepRows> rows, Stream& on) {
   for (const StepRows& row : rows) {
     needed += Find(row.sequence)->table.SetsFor(row.num_rows);
   }
-  if (remote != nullptr) Advance();
+  if (remote != nullptr) {
+    Advance();
+    remote->TakeProgress();  // what is told after this is news
+  }
   if (!MakeRoom(needed)) {
     return absl::ResourceExhaustedError(
         absl::StrCat("T0 is full: the step needs ", needed, " line sets of ",

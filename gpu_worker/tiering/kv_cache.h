@@ -160,9 +160,9 @@ class KvCache {
   // RESOURCE_EXHAUSTED, at once, when T0 overflows: Park another sequence, or
   // WaitForRoom and try again, or end one.
   absl::Status Begin(std::span<const StepRows> rows, Stream& stream);
-  // Waits, `timeout` at most, until something has happened that may let lines
-  // go: a store or control call has ended, or one that failed is due again.
-  // False at once when nothing of the kind is to come. Not within a step.
+  // Waits, `timeout` at most, for what may let lines go: a store or call that
+  // ends (or has since Begin), one that failed and is due again, a lost node
+  // that is back. False at once when nothing is to come. Not within a step.
   bool WaitForRoom(absl::Duration timeout);
   // UNAVAILABLE or DATA_LOSS when cold rows did not come: see
   // failed_sequences(); the step must be discarded. ABORTED when a node did not

@@ -5,7 +5,8 @@
 // close), renews the leases of all sessions and connects again after a loss;
 // a second one sends heartbeats. Each remote call has a deadline. A node that
 // has answered no heartbeat for four intervals is lost: its operations fail at
-// once. A node that came back under another epoch has lost its pages.
+// once. A node that came back under another epoch has lost its pages; one that
+// renews no lease for longer than it could be held has given them up.
 //
 // Thread-safe. Results arrive in the inbox.
 #ifndef FARKV_GPU_WORKER_TIERING_NODE_LINK_H_
@@ -43,6 +44,9 @@ struct NodeLinkOptions {
   KvGeometry geometry;
   Executor* executor = nullptr;
   Inbox* inbox = nullptr;
+  const Clock* clock = &Clock::Boottime();  // of leases and timers
+  // Between two tries of a plan without an answer.
+  absl::Duration repeat_pause = absl::Milliseconds(500);
 };
 
 // What PeerStats counts of one node.
@@ -163,7 +167,8 @@ class NodeLink {
   void ReportMoved(SequenceId sequence,
                    const std::shared_ptr<RemoteSession>& session,
                    const std::vector<TierChange>& asked,
-                   const absl::StatusOr<TierPlanResult>& result);
+                   const absl::StatusOr<TierPlanResult>& result,
+                   bool unanswered);
   absl::StatusOr<TierPlanResult> Apply(RemoteSession& session,
                                        const TierPlanCall& call);
   absl::Status CheckPlaces(std::span<const PageName> asked,
@@ -174,18 +179,20 @@ class NodeLink {
   void RunClose(const CloseCommand& command);
   void CloseAll();
   void RunTimers();
-  bool OwesAnswer() const;
-  void RepeatUnanswered();
+  // When a plan without an answer is to be repeated next.
+  absl::Time NextRepeat() const;
+  void RepeatOne();
   void RenewLeases();
   void RenewBatch(std::span<const std::shared_ptr<RemoteSession>> batch);
   void LoseSessions(const absl::Status& why);
+  void LoseEndedSessions();
   absl::Duration CallTimeout() const;
   void SetFence(RemoteSession& session, absl::Time sent,
                 absl::Duration lease) const;
 
   const NodeLinkOptions options_;
   const ControlCalls control_;
-  const Clock& clock_ = Clock::Boottime();
+  const Clock& clock_ = *options_.clock;
   std::unique_ptr<Transport> transport_;
   std::string node_id_;  // set by Connect; the same after a reconnection
   std::atomic<bool> maps_{false};
@@ -202,7 +209,7 @@ class NodeLink {
   std::unique_ptr<NodeMap> map_;  // of the present epoch
   absl::Duration granted_lease_;
   absl::Time next_renewal_, next_connect_;
-  absl::Time next_repeat_ = absl::InfinitePast();
+  absl::Time renewals_sent_ = absl::InfinitePast();  // the last ones
 
   mutable absl::Mutex mutex_;
   std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);

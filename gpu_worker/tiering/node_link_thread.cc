@@ -14,16 +14,14 @@ namespace {
 
 // Heartbeats that may go unanswered before a node counts as lost.
 constexpr int kSilentHeartbeats = 4;
-// Between two tries of plans without an answer.
-constexpr absl::Duration kRepeatPause = absl::Milliseconds(500);
 
 }  // namespace
 
 void NodeLink::Main() {
   for (;;) {
     RunTimers();
-    absl::Time next = healthy() ? next_renewal_ : next_connect_;
-    if (OwesAnswer() && healthy()) next = std::min(next, next_repeat_);
+    const absl::Time next =
+        healthy() ? std::min(next_renewal_, NextRepeat()) : next_connect_;
     Command command;
     if (NextCommand(next - clock_.Now(), command)) {
       Run(std::move(command));
@@ -98,7 +96,7 @@ void NodeLink::Cancel(Command command) {
   } else if (auto* change = std::get_if<ChangeCommand>(&command)) {
     options_.inbox->Push(PagesMoved{change->sequence, options_.index,
                                     change->session, std::move(change->changes),
-                                    why});
+                                    why, false});
   } else if (auto* evict = std::get_if<EvictCommand>(&command)) {
     options_.inbox->Push(PagesEvicted{evict->sequence, options_.index,
                                       std::move(evict->pages), why});
@@ -138,7 +136,7 @@ absl::StatusOr<TierPlanResult> NodeLink::Apply(RemoteSession& session,
                          ReasonOf(result.status()) == ErrorReason::kUnspecified;
   if (ambiguous) {
     session.unanswered = call;
-    next_repeat_ = clock_.Now() + kRepeatPause;
+    session.repeat_at = clock_.Now() + options_.repeat_pause;
   } else {
     session.unanswered.reset();
     ++session.next_number;
@@ -176,7 +174,8 @@ absl::Status NodeLink::RunPlan(SequenceId sequence,
   const bool reserves = !call.reserve.empty();
   if (reserves) ReportReserved(sequence, call, result);
   if (!call.tier_changes.empty()) {
-    ReportMoved(sequence, session, call.tier_changes, result);
+    ReportMoved(sequence, session, call.tier_changes, result,
+                session->unanswered.has_value());
   }
   if (!repeat) return result.status();
   const absl::StatusOr<TierPlanResult> passed_over(
@@ -185,7 +184,7 @@ absl::Status NodeLink::RunPlan(SequenceId sequence,
     ReportReserved(sequence, own, passed_over);
   }
   if (!own.tier_changes.empty()) {
-    ReportMoved(sequence, session, own.tier_changes, passed_over);
+    ReportMoved(sequence, session, own.tier_changes, passed_over, false);
   }
   return passed_over.status();
 }
@@ -211,9 +210,11 @@ void NodeLink::ReportReserved(SequenceId sequence, const TierPlanCall& call,
 void NodeLink::ReportMoved(SequenceId sequence,
                            const std::shared_ptr<RemoteSession>& session,
                            const std::vector<TierChange>& asked,
-                           const absl::StatusOr<TierPlanResult>& result) {
-  PagesMoved moved{sequence, options_.index, session, asked,
-                   std::vector<PagePlacement>()};
+                           const absl::StatusOr<TierPlanResult>& result,
+                           bool unanswered) {
+  PagesMoved moved{
+      sequence,  options_.index, session, asked, std::vector<PagePlacement>(),
+      unanswered};
   std::vector<PageName> names;
   for (const TierChange& change : asked) names.push_back(change.page);
   if (!result.ok()) {
@@ -297,21 +298,29 @@ void NodeLink::RunClose(const CloseCommand& command) {
       .IgnoreError();
 }
 
-bool NodeLink::OwesAnswer() const {
-  return std::any_of(sessions_.begin(), sessions_.end(),
-                     [](const OpenedSession& opened) {
-                       return opened.session->unanswered.has_value();
-                     });
+absl::Time NodeLink::NextRepeat() const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const OpenedSession& opened : sessions_) {
+    if (!opened.session->unanswered.has_value()) continue;
+    next = std::min(next, opened.session->repeat_at);
+  }
+  return next;
 }
 
 // A plan that was sent without an answer may have taken effect: a page that it
-// moved is readable at its old place for one more lease only.
-void NodeLink::RepeatUnanswered() {
-  next_repeat_ = clock_.Now() + kRepeatPause;
-  const std::vector<OpenedSession> all = sessions_;
-  for (const OpenedSession& opened : all) {
+// moved is readable at its old place for one more lease only. One at a time, in
+// turn: each may take a whole call timeout, and renewals and commands come in
+// between.
+void NodeLink::RepeatOne() {
+  const absl::Time due = NextRepeat();
+  for (const OpenedSession& opened : sessions_) {
     if (!opened.session->unanswered.has_value()) continue;
-    RunPlan(opened.sequence, opened.session, TierPlanCall()).IgnoreError();
+    if (opened.session->repeat_at > due) continue;
+    const OpenedSession chosen = opened;
+    // Also when the call is refused before it is sent.
+    chosen.session->repeat_at = clock_.Now() + options_.repeat_pause;
+    return RunPlan(chosen.sequence, chosen.session, TierPlanCall())
+        .IgnoreError();
   }
 }
 
@@ -325,15 +334,22 @@ void NodeLink::RunTimers() {
   }
   if (is_healthy) {
     if (now >= next_renewal_) RenewLeases();
-    if (now >= next_repeat_ && OwesAnswer()) RepeatUnanswered();
+    if (now >= NextRepeat()) {
+      RepeatOne();
+      // A command may take another call timeout.
+      if (CheckRunning().ok() && clock_.Now() >= next_renewal_) RenewLeases();
+    }
   } else if (now >= next_connect_) {
     // A failure only means another try later.
-    if (ConnectNow().ok()) {
-      spdlog::info("memory node {} ({}) is back", node_id_, options_.address);
-    }
+    const bool back = ConnectNow().ok();
     next_connect_ = clock_.Now() + std::max(options_.tiering.heartbeat,
                                             absl::Milliseconds(200));
+    if (back) {
+      spdlog::info("memory node {} ({}) is back", node_id_, options_.address);
+      return;  // its sessions are renewed first
+    }
   }
+  LoseEndedSessions();
 }
 
 void NodeLink::RenewLeases() {
@@ -352,6 +368,7 @@ void NodeLink::RenewBatch(
   std::vector<SessionId> ids;
   for (const auto& session : batch) ids.push_back(session->id);
   const absl::Time sent = clock_.Now();
+  renewals_sent_ = sent;
   absl::StatusOr<RenewResult> result = control_.renew_leases(
       epoch(), ids, options_.tiering.lease, CallTimeout());
   if (!result.ok()) {
@@ -436,6 +453,29 @@ void NodeLink::LoseNode(const std::string& why) {
   spdlog::warn("memory node {} ({}) is lost: {}", node_id_, options_.address,
                why);
   transport_->ClosePeer(peer);
+}
+
+// The node counts a lease from when it got the renewal, answered or not: no
+// later than one call timeout, a third of a lease at most, after it was sent.
+// One and a half leases after the last one the sessions have ended there for
+// certain, and may be opened anew.
+void NodeLink::LoseEndedSessions() {
+  const absl::Time now = clock_.Now();
+  if (now - renewals_sent_ < granted_lease_ * 3 / 2) return;
+  const int64_t ended = absl::ToUnixNanos(now - granted_lease_ / 2);
+  for (const OpenedSession& opened : sessions_) {
+    if (opened.session->fence_ns.load(std::memory_order_acquire) > ended) {
+      continue;
+    }
+    opened.session->lost.store(true, std::memory_order_release);
+    options_.inbox->Push(SessionLost{
+        opened.sequence, options_.index,
+        absl::UnavailableError(absl::StrCat("memory node ", options_.address,
+                                            " has renewed no lease"))});
+  }
+  std::erase_if(sessions_, [](const OpenedSession& opened) {
+    return opened.session->lost.load(std::memory_order_acquire);
+  });
 }
 
 void NodeLink::LoseSessions(const absl::Status& why) {

@@ -43,6 +43,9 @@ struct RemoteState {
     bool opening = false;
     std::shared_ptr<RemoteSession> session;  // null: not open
     absl::Time retry_at = absl::InfinitePast();
+    // As of the last look: the node is not lost and the lease holds, so rows
+    // that it has need no second copy in T0.
+    bool answers = false;
     bool evicting = false;    // one call about destroyed rows at a time
     int64_t told_tokens = 0;  // the sequence's tokens at the last one
     absl::Time evict_retry_at = absl::InfinitePast();
@@ -60,6 +63,12 @@ struct RemoteState {
   // Hints: every page below is reserved, or stored.
   int first_unreserved = 0;
   int first_unstored = 0;
+
+  // Of a page that has a place.
+  bool Answers(int page_index) const {
+    const int node = pages[static_cast<size_t>(page_index)].node;
+    return nodes[static_cast<size_t>(node)].answers;
+  }
 };
 
 }  // namespace farkv

@@ -135,7 +135,22 @@ void RemoteTier::Closed(Sequence& sequence) {
   }
 }
 
+bool RemoteTier::LookAtNodes(Sequence& sequence) const {
+  const absl::Time now = Now();
+  bool back = false;
+  for (const auto& link : links_) {
+    RemoteState::OnNode& on =
+        sequence.remote.nodes[static_cast<size_t>(link->index())];
+    const bool before = on.answers;
+    on.answers =
+        on.session != nullptr && on.session->Usable(now) && link->healthy();
+    back |= on.answers && !before;
+  }
+  return back;
+}
+
 void RemoteTier::Poll(SequenceMap& sequences, T0Lines& lines) {
+  for (auto& [id, sequence] : sequences) progress_ |= LookAtNodes(*sequence);
   for (TierEvent& event : inbox_.TakeAll()) {
     if (auto* ready = std::get_if<SessionReady>(&event)) {
       Handle(std::move(*ready), sequences);
@@ -147,6 +162,7 @@ void RemoteTier::Poll(SequenceMap& sequences, T0Lines& lines) {
       Handle(*evicted, sequences);
     } else if (auto* stored = std::get_if<PageStored>(&event)) {
       Handle(*stored, sequences, lines);
+      progress_ = true;
     } else if (auto* lost = std::get_if<SessionLost>(&event)) {
       Handle(*lost, sequences);
     }
@@ -220,11 +236,16 @@ void RemoteTier::Handle(PagesReserved event, SequenceMap& sequences) {
 }
 
 // A page that moved is read at its new place from the next step on; what was
-// fetched ahead of it is dropped, so that a step reads one form of a page.
+// fetched ahead of it is dropped, so that a step reads one form of a page. One
+// of which nobody knows stays `moving`: T0 takes no rows of it meanwhile.
 void RemoteTier::Handle(const PagesMoved& event, SequenceMap& sequences) {
   Sequence* sequence = Find(sequences, event.sequence);
   if (sequence == nullptr) return;
   RemoteState& remote = sequence->remote;
+  if (event.unanswered) {
+    remote.compress_retry_at = Now() + kRefused;
+    return;
+  }
   const bool same_session =
       remote.nodes[static_cast<size_t>(event.node)].session == event.session;
   absl::Status refusal = event.moved.status();
@@ -272,6 +293,7 @@ void RemoteTier::Handle(const PageStored& event, SequenceMap& sequences,
     remote.failures = 0;
     ++sequence->stats.stored_pages;
     sequence->stats.stored_bytes += static_cast<int64_t>(event.rows_bytes);
+    LookAtNodes(*sequence);  // the session may be newer than the last look
     DropUnwanted(*sequence, page, lines);
   } else {
     page.state = StoreState::kFull;
@@ -412,6 +434,8 @@ void RemoteTier::Compress(Sequence& sequence, std::span<const int> pages) {
   RemoteState& remote = sequence.remote;
   std::vector<std::vector<TierChange>> by_node(links_.size());
   for (const int index : pages) {
+    // Kept in T0 because its node did not answer: a later plan drops it.
+    if (sequence.table.page(index).resident != 0) continue;
     RemotePage& page = remote.pages[static_cast<size_t>(index)];
     std::vector<TierChange>& changes = by_node[static_cast<size_t>(page.node)];
     if (!changes.empty() &&
@@ -445,8 +469,9 @@ bool RemoteTier::Idle() const {
                      [](const auto& link) { return link->pending() == 0; });
 }
 
-// When a store, a reservation or a session that failed is asked for again;
-// those that are due already are under way.
+// When a store, a reservation or a session that failed is asked for again, or a
+// node that is lost is looked at again; those that are due already are under
+// way.
 absl::Time RemoteTier::NextRetry(const Sequence& sequence,
                                  absl::Time now) const {
   const RemoteState& remote = sequence.remote;
@@ -454,11 +479,19 @@ absl::Time RemoteTier::NextRetry(const Sequence& sequence,
   const auto note = [&](absl::Time retry) {
     if (retry > now) next = std::min(next, retry);
   };
-  for (int i = remote.first_unstored; i < sequence.table.num_pages(); ++i) {
-    if (sequence.table.page(i).state != StoreState::kFull) continue;
+  for (int i = 0; i < sequence.table.num_pages(); ++i) {
+    const Page& in_t0 = sequence.table.page(i);
+    if (in_t0.state == StoreState::kStored && in_t0.resident != 0 &&
+        !remote.Answers(i)) {
+      note(now + kFirstRetry);
+    }
+    if (in_t0.state != StoreState::kFull) continue;
     const RemotePage& page = remote.pages[static_cast<size_t>(i)];
     const int node = page.node >= 0 ? page.node : HealthyNodeOf(sequence, i);
-    if (node < 0 || !link(node).healthy()) continue;
+    if (node < 0 || !link(node).healthy()) {
+      note(now + kFirstRetry);
+      continue;
+    }
     const RemoteState::OnNode& on = remote.nodes[static_cast<size_t>(node)];
     note(page.retry_at);
     if (page.node < 0) note(remote.reserve_retry_at);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -44,6 +45,9 @@ class RemoteTier {
 
   // Takes what the background has reported, and drops what may go since.
   void Poll(SequenceMap& sequences, T0Lines& lines);
+  // Whether polls since the last call have found that a store has ended or that
+  // a node answers again: more may be dropped than before.
+  bool TakeProgress() { return std::exchange(progress_, false); }
   // Opens sessions, reserves and stores what is due for one sequence, and tells
   // nodes which rows are destroyed.
   void Advance(Sequence& sequence, const T0Lines& lines);
@@ -76,6 +80,8 @@ class RemoteTier {
   void Handle(const PageStored& event, SequenceMap& sequences, T0Lines& lines);
   void Handle(const SessionLost& event, SequenceMap& sequences);
   absl::Status RecordPlaces(Sequence& sequence, PagesReserved& event);
+  // Whether one answers that did not.
+  bool LookAtNodes(Sequence& sequence) const;
   static bool NeedsPlace(const Sequence& sequence, int page_index);
   void Reserve(Sequence& sequence);
   void Store(Sequence& sequence, const T0Lines& lines);
@@ -93,6 +99,7 @@ class RemoteTier {
   std::vector<std::unique_ptr<NodeLink>> links_;
   StorePipeline stores_;
   bool compress_refusal_logged_ = false;
+  bool progress_ = false;
 };
 
 }  // namespace farkv

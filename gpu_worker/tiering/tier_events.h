@@ -35,9 +35,11 @@ struct RemoteSession {
   std::atomic<bool> lost{false};
   // The link's thread only: the number of the next mutating call, and the one
   // that was sent under it without an answer. Under a number the node knows
-  // one plan, so that call is repeated before any other.
+  // one plan, so that call is repeated before any other, at `repeat_at` if
+  // nothing asks for it before.
   uint64_t next_number = 1;
   std::optional<TierPlanCall> unanswered;
+  absl::Time repeat_at;
 
   bool Usable(absl::Time now) const {
     return !lost.load(std::memory_order_acquire) &&
@@ -63,6 +65,9 @@ struct PagesMoved {
   std::shared_ptr<RemoteSession> session;  // under which they were
   std::vector<TierChange> asked;
   absl::StatusOr<std::vector<PagePlacement>> moved;  // in the order asked
+  // Sent, and neither done nor refused as far as is known: repeated until the
+  // node says which, in a later event.
+  bool unanswered = false;
 };
 struct PagesEvicted {
   SequenceId sequence;

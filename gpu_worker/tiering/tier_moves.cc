@@ -18,8 +18,14 @@ namespace {
 constexpr uint64_t kPromotionBytes = uint64_t{16} << 20;
 constexpr absl::Duration kPromotionRetry = absl::Seconds(1);
 
+// Rows of a node that is lost may have no other copy than the one in T0.
+bool MayDrop(const Sequence& sequence, const Page& page) {
+  return page.state == StoreState::kStored &&
+         sequence.remote.Answers(page.index);
+}
+
 void DropGroups(Sequence& sequence, Page& page, uint64_t keep, T0Lines& lines) {
-  if (page.state != StoreState::kStored) return;
+  if (!MayDrop(sequence, page)) return;
   const int g = sequence.table.granularity();
   for (int slot = 0; slot < kPageTokens; slot += g) {
     const uint64_t group = sequence.table.GroupMask(slot);
@@ -57,7 +63,7 @@ void Apply(Sequence& sequence, const PlacementPlan& plan, T0Lines& lines) {
       continue;
     }
     page.wanted &= ~mask;
-    if ((page.resident & mask) != 0 && page.state != StoreState::kStored) {
+    if ((page.resident & mask) != 0 && !MayDrop(sequence, page)) {
       ++sequence.stats.deferred_drops;
     }
   }

@@ -1,8 +1,9 @@
 // Moves of one sequence between T0 and its nodes: drops at once, promotions
 // when their rows have come. DESIGN 3, 5.2 and 5.4.
 //
-// Only stored pages are dropped. A drop or a promotion never changes what
-// attention computes, only where it reads. Engine thread only.
+// Only stored pages are dropped, and only while their node answers. A drop or a
+// promotion never changes what attention computes, only where it reads. Engine
+// thread only.
 #ifndef FARKV_GPU_WORKER_TIERING_TIER_MOVES_H_
 #define FARKV_GPU_WORKER_TIERING_TIER_MOVES_H_
 
@@ -34,7 +35,8 @@ void Seal(Sequence& sequence, int64_t first_position);
 bool IsPlanDue(const Sequence& sequence, int64_t tokens_before);
 
 // Makes a placement plan and drops what it demotes. Drops of pages that are not
-// stored yet are counted and happen when they are.
+// stored yet are counted and happen when they are; those of pages whose node
+// does not answer happen by a later plan.
 absl::Status MakePlan(Sequence& sequence, T0Lines& lines);
 
 // Asks for the rows of some groups that the plan wants in T0 and that fit,

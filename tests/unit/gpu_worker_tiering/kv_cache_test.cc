@@ -285,6 +285,7 @@ TEST_F(ScarceKvCacheTest, WhereNothingIsToComeNobodyWaits) {
   Harness harness(*cache, *stream_, geometry_);
   for (int rows : {20, 64, 64}) ASSERT_TRUE(harness.Step(id, rows).ok());
   ASSERT_TRUE(cache->Drain(kLong).ok());
+  EXPECT_TRUE(cache->WaitForRoom(absl::ZeroDuration()));  // stores have ended
   EXPECT_FALSE(cache->WaitForRoom(absl::InfiniteDuration()));
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,10 +16,12 @@
 #include "common/async/thread_executor.h"
 #include "common/mapping/map_socket.h"
 #include "common/mapping/memfd_slab.h"
+#include "common/rpc/error_reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "harness.h"
 #include "test_node.h"
+#include "tests/testing/manual_clock.h"
 #include "tests/unit/mapping/temp_dir.h"
 
 namespace farkv {
@@ -44,6 +48,8 @@ class NodeLinkTest : public ::testing::Test {
     options.geometry = geometry_;
     options.executor = &executor_;
     options.inbox = &inbox_;
+    options.clock = clock_;
+    options.repeat_pause = repeat_pause_;
     NodeAccess access = AccessTo(network_, {&node_});
     access.control =
         [this, edit](const std::string&) -> absl::StatusOr<ControlCalls> {
@@ -74,13 +80,16 @@ class NodeLinkTest : public ::testing::Test {
     }
   }
 
-  std::shared_ptr<RemoteSession> OpenSession() {
-    link_->OpenSession(SequenceId{1}, SessionId::Random());
+  std::shared_ptr<RemoteSession> OpenSession(uint64_t sequence = 1) {
+    link_->OpenSession(SequenceId{sequence}, SessionId::Random());
     return Next<SessionReady>().session.value();
   }
 
   const KvGeometry geometry_ = TestGeometry();
   TieringOptions tiering_;
+  absl::Duration repeat_pause_ = absl::Milliseconds(500);
+  const Clock* clock_ = &Clock::Boottime();
+  ManualClock time_;  // for tests that put it there
   LoopbackNetwork network_{LoopbackNetwork::Drive::kThread};
   TestNode node_{network_, geometry_, "node"};
   Inbox inbox_;
@@ -173,6 +182,177 @@ TEST_F(NodeLinkTest, ASilentNodeIsLostUntilItAnswersAgain) {
   EXPECT_TRUE(becomes(false));
   network_.SetFrozen(node_.port(), false);
   EXPECT_TRUE(becomes(true));
+}
+
+// A link whose time is the calls that hang; heartbeats are too rare to matter.
+class HangingPlansTest : public NodeLinkTest {
+ protected:
+  HangingPlansTest() {
+    clock_ = &time_;
+    repeat_pause_ = absl::ZeroDuration();
+    tiering_.lease = absl::Hours(1);
+    tiering_.rpc_timeout = absl::Hours(1);
+    tiering_.heartbeat = absl::Minutes(30);
+  }
+  ~HangingPlansTest() override {
+    if (link_ != nullptr) link_->Stop();
+  }
+
+  // Plans hang for their whole timeout and `after` is called with the number of
+  // those that have; once it returns false plans are answered.
+  absl::Status ConnectHanging(std::function<bool(int)> after) {
+    return Connect([this, after](ControlCalls& control) {
+      control.apply_tier_plan =
+          [this, after, apply = control.apply_tier_plan](
+              const TierPlanCall& call,
+              absl::Duration timeout) -> absl::StatusOr<TierPlanResult> {
+        all_asked_.WaitForNotification();
+        if (!hang_) return apply(call, timeout);
+        time_.Advance(timeout);
+        hang_ = after(++hung_);
+        return absl::DeadlineExceededError("no answer");
+      };
+    });
+  }
+
+  // Sessions of the sequences 1 to `count`, one plan for each.
+  void Ask(int count) {
+    for (int i = 1; i <= count; ++i) {
+      sessions_.push_back(OpenSession(static_cast<uint64_t>(i)));
+    }
+    for (const auto& session : sessions_) {
+      const uint64_t sequence = static_cast<uint64_t>(&session - &sessions_[0]);
+      link_->Reserve(SequenceId{sequence + 1}, session, {{0, 0}});
+    }
+    all_asked_.Notify();
+  }
+
+  std::vector<std::shared_ptr<RemoteSession>> sessions_;
+  absl::Notification all_asked_;
+  // The link's thread, after all_asked_.
+  bool hang_ = true;
+  int hung_ = 0;
+};
+
+TEST_F(HangingPlansTest, NoLeaseEndsAndEachPlanIsAnsweredInTheEnd) {
+  bool over = false;  // the link's thread, read after the answers
+  ASSERT_TRUE(ConnectHanging([&](int hung) {
+                for (const auto& session : sessions_) {
+                  over = over || !session->Usable(time_.Now());
+                }
+                return hung < 40;
+              }).ok());
+
+  Ask(4);
+
+  std::set<uint64_t> answered;
+  while (answered.size() < 4 && !HasFailure()) {
+    const PagesReserved reserved = Next<PagesReserved>();
+    if (reserved.placements.ok()) answered.insert(reserved.sequence.value);
+  }
+  EXPECT_FALSE(over);
+  EXPECT_EQ(hung_, 40);
+}
+
+TEST_F(HangingPlansTest, AStopWaitsForOneOfThemOnly) {
+  absl::Notification stopping;
+  ASSERT_TRUE(ConnectHanging([&](int hung) {
+                if (hung == 4) {
+                  link_->BeginStop();
+                  stopping.Notify();
+                }
+                return true;
+              }).ok());
+
+  Ask(4);
+  ASSERT_TRUE(stopping.WaitForNotificationWithTimeout(kLong));
+  link_->Stop();
+
+  EXPECT_EQ(hung_, 4);
+}
+
+// No renewal is sent to a node that is lost, so its leases end.
+TEST_F(NodeLinkTest, SessionsOfALostNodeAreLostWhenItsLeasesAreOverForCertain) {
+  clock_ = &time_;
+  tiering_.lease = absl::Hours(1);
+  tiering_.heartbeat = absl::Minutes(30);
+  ASSERT_TRUE(Connect([](ControlCalls& control) {
+                control.renew_leases =
+                    [](Epoch, std::span<const SessionId>, absl::Duration,
+                       absl::Duration) -> absl::StatusOr<RenewResult> {
+                  return WithReason(absl::FailedPreconditionError("epoch 2"),
+                                    ErrorReason::kStaleEpoch);
+                };
+                control.open_session = [open = control.open_session,
+                                        own = SessionId()](
+                                           const OpenSessionCall& call,
+                                           absl::Duration timeout) mutable
+                    -> absl::StatusOr<SessionGrant> {
+                  if (own == SessionId()) {
+                    own = call.session;
+                  } else if (own == call.session) {
+                    return absl::UnavailableError("still away");
+                  }
+                  return open(call, timeout);
+                };
+              }).ok());
+  const auto session = OpenSession();
+  // Timers run after each command: those before the last have.
+  const auto run_timers_after = [&](absl::Duration by) {
+    time_.Advance(by);
+    for (int i = 0; i < 2; ++i) {
+      link_->OpenSession(SequenceId{9}, SessionId::Random());
+      Next<SessionReady>();
+    }
+  };
+
+  run_timers_after(absl::Minutes(21));  // the renewal finds it lost
+  EXPECT_FALSE(link_->healthy());
+  run_timers_after(absl::Minutes(80));
+  EXPECT_FALSE(session->Usable(time_.Now()));
+  EXPECT_FALSE(session->lost);
+  time_.Advance(absl::Minutes(11));
+  link_->OpenSession(SequenceId{9}, SessionId::Random());
+
+  EXPECT_EQ(Next<SessionLost>().sequence, SequenceId{1});
+  EXPECT_TRUE(session->lost);
+}
+
+TEST_F(NodeLinkTest, AMoveWithoutAnAnswerIsToldApartFromARefusedOne) {
+  repeat_pause_ = absl::InfiniteDuration();  // by later commands alone
+  std::vector<absl::Status> answers = {
+      absl::DeadlineExceededError("the answer is lost"),
+      absl::UnavailableError("and again"),
+      WithReason(absl::UnavailableError("no room"), ErrorReason::kPoolFull)};
+  ASSERT_TRUE(Connect([&answers](ControlCalls& control) {
+                control.apply_tier_plan =
+                    [&answers](
+                        const TierPlanCall&,
+                        absl::Duration) -> absl::StatusOr<TierPlanResult> {
+                  const absl::Status answer = answers.front();
+                  answers.erase(answers.begin());
+                  return answer;
+                };
+              }).ok());
+  const auto session = OpenSession();
+  std::vector<TierChange> first(1), second(1);
+  second[0].page = {0, 1};
+
+  link_->ChangeTiers(SequenceId{1}, session, first);
+  EXPECT_TRUE(Next<PagesMoved>().unanswered);
+  link_->ChangeTiers(SequenceId{1}, session, second);
+  const PagesMoved repeated = Next<PagesMoved>();
+  const PagesMoved passed_over = Next<PagesMoved>();
+  link_->ChangeTiers(SequenceId{1}, session, second);
+  const PagesMoved refused = Next<PagesMoved>();
+
+  EXPECT_TRUE(repeated.unanswered);
+  EXPECT_EQ(repeated.asked[0].page, first[0].page);
+  EXPECT_FALSE(passed_over.unanswered);
+  EXPECT_EQ(passed_over.asked[0].page, second[0].page);
+  EXPECT_FALSE(refused.unanswered);
+  EXPECT_EQ(refused.asked[0].page, first[0].page);
+  link_->Stop();  // before `answers` goes
 }
 
 TEST_F(NodeLinkTest, PlacesOfOtherPagesThanAskedAreRefused) {
