@@ -294,19 +294,26 @@ TEST_F(UcxHostileTest, RawGarbageOnAnyPortIsSurvived) {
   ExpectService();
 }
 
+absl::Duration CpuTime() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return absl::DurationFromTimespec(used);
+}
+
+// What a thread that spins would use in every window, up to the whole of it on
+// a machine of its own; work that is left from before is over at some time.
 TEST_F(UcxHostileTest, ATransportWithNothingToDoUsesNoProcessor) {
   ExpectService();
-  timespec before{};
-  timespec after{};
   absl::Notification never;
+  absl::Duration least = absl::InfiniteDuration();
 
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
-  never.WaitForNotificationWithTimeout(absl::Milliseconds(400));
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+  for (int i = 0; i < 10 && least >= absl::Milliseconds(20); ++i) {
+    const absl::Duration before = CpuTime();
+    never.WaitForNotificationWithTimeout(absl::Milliseconds(400));
+    least = std::min(least, CpuTime() - before);
+  }
 
-  EXPECT_LT(
-      absl::DurationFromTimespec(after) - absl::DurationFromTimespec(before),
-      absl::Milliseconds(20));
+  EXPECT_LT(least, absl::Milliseconds(20));
 }
 
 }  // namespace
