@@ -88,8 +88,7 @@ class AccuracyBench {
   AccuracyBench(const Options& options, const NodeCluster& cluster)
       : options_(options), runner_(options.run, cluster) {}
 
-  absl::Status Run() {
-    FARKV_ASSIGN_OR_RETURN(const auto rows, ChooseAccuracyRows(options_.rows));
+  absl::Status Run(const std::vector<AccuracyRow>& rows) {
     for (const std::string& name : options_.tasks) {
       FARKV_RETURN_IF_ERROR(RunTask(name, rows));
     }
@@ -235,8 +234,13 @@ class AccuracyBench {
       fail(absl::StrCat("answers ", 100 * full.answered(),
                         " % right, the gate is ", 100 * kGate));
     }
+    // A chain without restatement loses by any fixed quarter; a fact stated
+    // once, where all heads lose it together.
+    const bool must_lose = absl::StartsWith(task, "T2r")
+                               ? absl::EndsWith(row.name, "fixed-25")
+                               : row.name == "random-shared-fixed-25";
     const double gap = full.answered() - outcome.answered();
-    if (absl::EndsWith(row.name, "fixed-25") && gap < kLeastGap) {
+    if (must_lose && gap < kLeastGap) {
       fail(absl::StrCat("is ", 100 * gap, " points below full, not ",
                         100 * kLeastGap, " or more"));
     }
@@ -249,12 +253,18 @@ class AccuracyBench {
 
 absl::Status RunAccuracy(Options options) {
   options.Apply();
+  FARKV_ASSIGN_OR_RETURN(const auto rows, ChooseAccuracyRows(options.rows));
   NodeClusterOptions cluster_options;
   cluster_options.bin_dir = options.bin_dir;
-  cluster_options.num_nodes = 2;
-  cluster_options.extra_flags = {"--t2-bytes=256MiB"};
+  // Enough for a batch; pools are touched whole before a node is ready.
+  cluster_options.t1_bytes = "128MiB";
+  cluster_options.extra_flags = {"--t2-bytes=64MiB", "--huge-pages=false"};
+  const bool needs_nodes =
+      std::any_of(rows.begin(), rows.end(),
+                  [](const AccuracyRow& row) { return row.uses_nodes(); });
+  cluster_options.num_nodes = needs_nodes ? 2 : 0;
   FARKV_ASSIGN_OR_RETURN(auto cluster, NodeCluster::Start(cluster_options));
-  FARKV_RETURN_IF_ERROR(AccuracyBench(options, cluster).Run());
+  FARKV_RETURN_IF_ERROR(AccuracyBench(options, cluster).Run(rows));
   return cluster.Stop();
 }
 
