@@ -2,8 +2,8 @@
 option(FARKV_BUILD_TESTS "Build the tests" ON)
 # Half of a test file's compile time goes into GoogleTest's headers. Off for a
 # build whose objects a compiler cache shares between folders.
-# Saves about a second of each library source. Off in the sanitizers' presets,
-# which thereby find a source that forgot an include.
+# Saves about a second of each library source. Off in the presets tsan and
+# debug, which thereby find a source that forgot an include.
 option(FARKV_PCH "Precompile the headers that most library sources read" OFF)
 option(FARKV_TEST_PCH "Precompile the headers that nearly every test reads" ON)
 set(FARKV_SANITIZER "" CACHE STRING "address, thread, fuzzer or empty")
@@ -21,8 +21,8 @@ else()
   # gcc 12 warns about its own std::string concatenation (GCC bug 105651).
   target_compile_options(farkv_options INTERFACE -Wno-restrict)
   if(FARKV_PCH OR FARKV_TEST_PCH)
-    # Likewise, once <string> comes out of a precompiled header. The sanitizers'
-    # presets compile with clang, the debug preset without such headers.
+    # Likewise, once <string> comes out of a precompiled header; the debug preset
+    # has none.
     target_compile_options(farkv_options INTERFACE -Wno-array-bounds
       -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-overread)
   endif()
