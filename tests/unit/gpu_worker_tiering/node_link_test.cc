@@ -94,8 +94,9 @@ class NodeLinkTest : public ::testing::Test {
   TestNode node_{network_, geometry_, "node"};
   Inbox inbox_;
   std::vector<TierEvent> events_;
-  ThreadExecutor executor_{1};
   std::unique_ptr<NodeLink> link_;
+  // Ends before the link: callbacks that it still runs refer to it.
+  ThreadExecutor executor_{1};
 };
 
 // A link whose first plan takes effect without an answer.

@@ -44,8 +44,9 @@ class CollectScoresTest : public testing::Test {
   LoopbackNetwork network_{LoopbackNetwork::Drive::kThread};
   TestNode node_{network_, TestGeometry(), "node"};  // knows no scores
   Inbox inbox_;
-  ThreadExecutor executor_{1};
   std::vector<std::unique_ptr<NodeLink>> links_;
+  // Ends before the link: callbacks that it still runs refer to it.
+  ThreadExecutor executor_{1};
 };
 
 TEST_F(CollectScoresTest, ANodeThatFailsOneSequenceIsNotAskedForTheOthers) {

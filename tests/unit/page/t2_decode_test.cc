@@ -15,12 +15,14 @@
 namespace farkv {
 namespace {
 
-// A head's part of random bytes, with no exceptions: every code and every pair
-// of halves may occur, infinities and NaN among them.
+// A head's part of random bytes, with no exceptions. Scales and minima are
+// finite, as they are encoded: which NaN comes of a NaN is no promise.
 std::vector<std::byte> RandomPart(const T2HeadLayout& layout) {
   std::vector<std::byte> part(layout.head_bytes);
   for (size_t i = 0; i < part.size(); ++i) {
     part[i] = static_cast<std::byte>(SplitMix64At(7, i));
+    const bool upper_half = i < layout.key_codes && i % 2 == 1;
+    if (upper_half) part[i] &= ~std::byte{0x40};  // below 2
   }
   std::memset(part.data() + layout.exception_slots, kT2NoSlot,
               kT2ExceptionSlots);
