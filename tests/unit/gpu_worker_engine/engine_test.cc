@@ -163,11 +163,12 @@ TEST_F(EngineTest, AFreeTokenAmongForcedOnesIsChosenAndTheRestIsForced) {
 }
 
 TEST_F(EngineTest, AParkedSequenceRunsAgainWhileTheOldestGoesOn) {
-  // Behind the youngest's last token the oldest waits to be looked at.
+  // Behind the youngest's last token the oldest waits to be looked at. The
+  // engine of TokensAlone has the same sink, and requests of other names.
   int of_youngest = 0;
   options_.logit_sink = [&, this](const std::string& id, int64_t,
                                   std::span<const float>) {
-    of_youngest += id == "youngest" ? 1 : 0;
+    if (id == "youngest") ++of_youngest;
     if (id == "oldest" && of_youngest == 300) go_on_.WaitForNotification();
   };
   Start(ShareInSets(4000) + ShareInSets(300) + 2);
