@@ -143,6 +143,8 @@ absl::StatusOr<SlabMemory> PagePool::MakeSlab(const SlabClass& slab_class) {
   {
     absl::MutexLock lock(&mutex_);
     ahead_failed_ = false;
+    // It may have become ready since the caller looked.
+    if (!slabs_.ready().empty()) return SlabMemory();
     if (slabs_.ReadySoon()) {
       const auto settled = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return !slabs_.ReadySoon();

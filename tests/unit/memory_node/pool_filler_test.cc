@@ -31,15 +31,19 @@ class PoolFillerTest : public ::testing::Test {
     options.threads = 2;
     return options;
   }
-  // Slab `held_` says that it is being made and waits.
+  // Counts the slabs. The one that comes as `held_`, or the next that a filler
+  // makes once hold_ahead_ is set, says that it is being made and waits. Those
+  // from `refused_from_` on, and a filler's while refuse_ahead_ is set, fail.
+  // Who of two threads makes which number is open; who is a filler is not.
   SlabSource Source() {
     return [this](size_t bytes) -> absl::StatusOr<SlabMemory> {
       const int number = ++made_;
-      if (number == held_) {
+      const bool ahead = std::this_thread::get_id() != test_thread_;
+      if (number == held_ || (ahead && hold_ahead_.exchange(false))) {
         entered_.Notify();
         go_.WaitForNotification();
       }
-      if (number == refused_) {
+      if (number >= refused_from_ || (ahead && refuse_ahead_)) {
         return absl::ResourceExhaustedError("no memory for a slab");
       }
       return AllocateHeapSlab(bytes);
@@ -54,7 +58,9 @@ class PoolFillerTest : public ::testing::Test {
 
   ManualClock clock_;
   std::atomic<int> made_{0};
-  int held_ = -1, refused_ = -1;
+  int held_ = -1, refused_from_ = 1000;
+  std::atomic<bool> hold_ahead_{false}, refuse_ahead_{false};
+  const std::thread::id test_thread_ = std::this_thread::get_id();
   absl::Notification entered_, go_;
 };
 
@@ -88,7 +94,7 @@ TEST_F(PoolFillerTest, ProgressIsToldAndEndsAtTheWholePool) {
 }
 
 TEST_F(PoolFillerTest, ARefusalOfTheMachineEndsTheFillingAndIsTold) {
-  refused_ = 3;
+  refused_from_ = 3;
   PagePool pool(Options(8), Source(), clock_);
   PoolFiller filler(pool, TwoThreads());
 
@@ -137,12 +143,12 @@ TEST_F(PoolFillerTest, ASlabClosedForATenantEarnsItOneMoreMadeAhead) {
   for (const PageHandle& page : Take(pool, "a", 4 * kPagesPerSlab)) {
     ASSERT_TRUE(pool.Release(page).ok());
   }
-  held_ = 6;
+  hold_ahead_ = true;
 
-  Take(pool, "b", 1);  // closes one of a's and makes the fifth
+  Take(pool, "b", 1);  // closes one of a's and makes another
   entered_.WaitForNotification();
   go_.Notify();
-  Take(pool, "b", kPagesPerSlab);  // finds the sixth, or waits for it
+  Take(pool, "b", kPagesPerSlab);  // finds the one made ahead, or waits for it
 
   EXPECT_EQ(made_, 6);
   EXPECT_EQ(pool.stats().slabs, 4u);
@@ -158,7 +164,7 @@ TEST_F(PoolFillerTest, AFailureLaterIsToldOnceAndTheNextNeedTriesAgain) {
   for (const PageHandle& page : Take(pool, "a", 2 * kPagesPerSlab)) {
     ASSERT_TRUE(pool.Release(page).ok());
   }
-  refused_ = 4;
+  refuse_ahead_ = true;
 
   Take(pool, "b", 1);
   told.WaitForNotification();
