@@ -114,7 +114,7 @@ bool Engine::Loop::AdmitOne(WaitingRequest waiting) {
   if (!id.ok()) {
     GenerationEnd end = sequence->MakeEnd(FinishReason::kError);
     end.error = id.status();
-    metrics_.failures.Increment();
+    metrics_.failures.Count(id.status().code());
     queue_.Forget(sequence->request().request_id);
     sequence->stream().Finish("", std::move(end));
     return true;
@@ -152,6 +152,8 @@ void Engine::Loop::End(RunningSequence& sequence, GenerationEnd end) {
       static_cast<double>(end.tiers.cold_rows_mapped));
   metrics_.cold_rows_fetched.Increment(
       static_cast<double>(end.tiers.cold_rows_fetched));
+  metrics_.cold_rows_pushed_down.Increment(
+      static_cast<double>(end.tiers.cold_rows_pushed_down));
   metrics_.late_fetches.Increment(static_cast<double>(end.tiers.late_fetches));
   metrics_.promoted_tokens.Increment(
       static_cast<double>(end.tiers.promoted_tokens));
@@ -164,7 +166,7 @@ void Engine::Loop::End(RunningSequence& sequence, GenerationEnd end) {
 void Engine::Loop::Fail(RunningSequence& sequence, const absl::Status& why) {
   GenerationEnd end = sequence.MakeEnd(FinishReason::kError);
   end.error = why;
-  metrics_.failures.Increment();
+  metrics_.failures.Count(why.code());
   End(sequence, std::move(end));
 }
 

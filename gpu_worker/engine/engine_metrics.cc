@@ -7,8 +7,8 @@ EngineMetrics EngineMetrics::Register(Metrics* metrics) {
   if (metrics == nullptr) return m;
   const std::string p = "farkv_worker_";
   m.requests = metrics->AddCounter(p + "requests_total", "Requests admitted");
-  m.failures = metrics->AddCounter(p + "request_failures_total",
-                                   "Requests that ended with an error");
+  m.failures = FailureCounter(*metrics, p + "request_failures_total",
+                              "Requests that ended with an error");
   m.generated_tokens =
       metrics->AddCounter(p + "generated_tokens_total", "Tokens generated");
   m.prompt_tokens =
@@ -31,6 +31,11 @@ EngineMetrics EngineMetrics::Register(Metrics* metrics) {
                           "Rows that attention read outside T0, by finished "
                           "requests",
                           {{"mode", "prefetch"}});
+  m.cold_rows_pushed_down =
+      metrics->AddCounter(p + "cold_rows_total",
+                          "Rows that attention read outside T0, by finished "
+                          "requests",
+                          {{"mode", "pushdown"}});
   m.late_fetches = metrics->AddCounter(
       p + "late_fetches_total", "Layers that waited for their cold rows");
   m.promoted_tokens =

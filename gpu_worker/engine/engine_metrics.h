@@ -2,14 +2,17 @@
 #ifndef FARKV_GPU_WORKER_ENGINE_ENGINE_METRICS_H_
 #define FARKV_GPU_WORKER_ENGINE_ENGINE_METRICS_H_
 
+#include "common/telemetry/failure_counter.h"
 #include "common/telemetry/metrics.h"
 
 namespace farkv {
 
 struct EngineMetrics {
-  Counter requests, failures, generated_tokens, prompt_tokens, steps;
+  Counter requests, generated_tokens, prompt_tokens, steps;
+  FailureCounter failures;
   Counter repeated_steps, parked_sequences;
-  Counter cold_rows_mapped, cold_rows_fetched, late_fetches, promoted_tokens;
+  Counter cold_rows_mapped, cold_rows_fetched, cold_rows_pushed_down;
+  Counter late_fetches, promoted_tokens;
   Histogram step_seconds, queue_seconds, first_token_seconds, token_seconds;
 
   // With null `metrics` updates go nowhere.

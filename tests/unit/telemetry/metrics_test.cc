@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/telemetry/failure_counter.h"
 #include "common/telemetry/log.h"
 
 namespace farkv {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(MetricsTest, ValuesAreRenderedInPrometheusText) {
   Metrics metrics;
@@ -33,6 +35,21 @@ TEST(MetricsTest, AMetricWithoutRegistryDoesNothing) {
   gauge.Set(1);
   Histogram histogram;
   histogram.Observe(1);
+}
+
+TEST(FailureCounterTest, FailuresAreCountedByReasonAndOkIsNone) {
+  Metrics metrics;
+  FailureCounter failures(metrics, "farkv_failures_total", "Failures");
+
+  failures.Count(absl::StatusCode::kDataLoss);
+  failures.Count(absl::StatusCode::kDataLoss);
+  failures.Count(absl::StatusCode::kOk);
+  FailureCounter().Count(absl::StatusCode::kDataLoss);
+
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr("{reason=\"DATA_LOSS\"} 2"));
+  EXPECT_THAT(text, HasSubstr("{reason=\"UNAUTHENTICATED\"} 0"));
+  EXPECT_THAT(text, Not(HasSubstr("{reason=\"OK\"}")));
 }
 
 TEST(LogTest, BadOptionsAreNamed) {
