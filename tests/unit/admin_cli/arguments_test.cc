@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -92,7 +93,8 @@ TEST(ArgumentsTest, PromptsMustBeUtf8) {
 }
 
 TEST(ArgumentsTest, APromptFileMustBeAFileWithText) {
-  const std::string path = ::testing::TempDir() + "/arguments_test.txt";
+  const std::string path = ::testing::TempDir() + "/arguments_test_" +
+                           std::to_string(getpid()) + ".txt";
   const auto read = [](const std::string& file, GenerateOptions& options) {
     GenerateArguments typed;
     typed.prompt_file = file;

@@ -1,6 +1,7 @@
 // Finding the files of a checkpoint in a folder, and shards behind an index.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -74,7 +75,7 @@ class CheckpointFolderTest : public ::testing::Test {
   const std::filesystem::path folder_ =
       std::filesystem::path(::testing::TempDir()) /
       absl::StrCat(
-          "farkv-checkpoint-",
+          "farkv-checkpoint-", getpid(), "-",
           ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 

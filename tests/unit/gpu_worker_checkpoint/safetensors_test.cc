@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -40,7 +41,7 @@ class SafetensorsTest : public ::testing::Test {
   }
 
   const std::string path_ = absl::StrCat(
-      ::testing::TempDir(), "farkv-",
+      ::testing::TempDir(), "farkv-", getpid(), "-",
       ::testing::UnitTest::GetInstance()->current_test_info()->name(),
       ".safetensors");
 };

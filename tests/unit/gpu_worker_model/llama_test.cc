@@ -1,6 +1,7 @@
 // A Llama-shaped checkpoint (no QK-norm, own output matrix, F32 and F16
 // weights) against a plain forward pass in double.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -200,7 +201,8 @@ void WriteTexts(const std::string& folder) {
 }
 
 TEST(LlamaTest, LogitsAgreeWithAPlainForwardPass) {
-  const std::string folder = ::testing::TempDir() + "farkv-llama-test";
+  const std::string folder =
+      ::testing::TempDir() + "farkv-llama-test-" + std::to_string(getpid());
   std::filesystem::create_directories(folder);
   const Checkpoint checkpoint;
   checkpoint.Write(folder);

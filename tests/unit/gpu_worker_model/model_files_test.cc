@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -16,8 +17,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(ModelFilesTest, WhatAFolderLacksIsNamed) {
-  const auto folder =
-      std::filesystem::path(::testing::TempDir()) / "farkv-model-files-test";
+  const auto folder = std::filesystem::path(::testing::TempDir()) /
+                      ("farkv-model-files-test-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "model.safetensors") << "weights";
   const auto files = ModelFiles::Open(folder.string());

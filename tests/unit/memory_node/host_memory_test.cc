@@ -1,6 +1,7 @@
 #include "memory_node/pool/host_memory.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -25,7 +26,8 @@ class HostMemoryTest : public ::testing::Test {
     std::ofstream(root_ + path) << text;
   }
 
-  const std::string root_ = ::testing::TempDir() + "/host_memory_test";
+  const std::string root_ =
+      ::testing::TempDir() + "/host_memory_test_" + std::to_string(getpid());
 };
 
 TEST_F(HostMemoryTest, WithoutAGroupTheMachineDecides) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -41,7 +42,8 @@ class FlagsTest : public ::testing::Test {
   }
 
   std::string WriteConfig(const std::string& text) {
-    const std::string path = ::testing::TempDir() + "/flags_test.toml";
+    const std::string path = ::testing::TempDir() + "/flags_test_" +
+                             std::to_string(getpid()) + ".toml";
     std::ofstream(path) << text;
     return path;
   }
