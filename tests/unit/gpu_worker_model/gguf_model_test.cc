@@ -3,6 +3,7 @@
 // their groups stand for.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -239,7 +240,7 @@ TEST(GgufModelTest, LogitsAreThoseOfTheTwinInSafetensors) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(TensorTypeName(c.type));
     const Twins twins(c, absl::StrCat(::testing::TempDir(), "farkv-gguf-",
-                                      TensorTypeName(c.type)));
+                                      getpid(), "-", TensorTypeName(c.type)));
 
     const auto logits = Logits(twins.gguf());
     const auto expected = Logits(twins.safetensors());
