@@ -25,13 +25,19 @@ absl::Status ColdReads::AwaitLayer(
     Sequence& sequence, int layer, std::span<const ReadPage> pages,
     std::vector<std::shared_ptr<FetchOperation>>& fetches, absl::Time end,
     std::vector<ColdBlock>& blocks) {
+  absl::Status aborted;  // once for all pages of the layer
   for (const ReadPage& read : pages) {
     FARKV_RETURN_IF_ERROR(CheckPlace(sequence, read));
     if (read.way != ReadWay::kMap) continue;
-    FARKV_ASSIGN_OR_RETURN(const ColdBlock block,
-                           MappedBlock(sequence, read, layer));
-    blocks.push_back(block);
+    const absl::StatusOr<ColdBlock> block = MappedBlock(sequence, read, layer);
+    if (absl::IsAborted(block.status())) {
+      aborted.Update(block.status());
+      continue;
+    }
+    FARKV_RETURN_IF_ERROR(block.status());
+    blocks.push_back(*block);
   }
+  FARKV_RETURN_IF_ERROR(aborted);
   for (auto& fetch : fetches) {
     const int32_t page = fetch->spec().pages.front().page_index;
     const int node = sequence.remote.pages[static_cast<size_t>(page)].node;

@@ -33,46 +33,63 @@ SequenceCounts CountsOf(const Sequence& sequence) {
           .destroyed = sequence.destruction.destroyed};
 }
 
-// The event of this step, or else one that could not take place before: of as
-// many rows as then under the two bounds, else to the budget of then.
-std::optional<DestructionEvent> NextEvent(Sequence& sequence) {
-  SequenceDestruction& state = sequence.destruction;
-  const SequenceCounts counts = CountsOf(sequence);
-  auto event = PlanDestruction(*sequence.spec.destruction, counts);
-  if (event.has_value() || !state.postponed.has_value()) return event;
-  event = state.postponed;
-  if (sequence.spec.destruction->budget.kind == BudgetKind::kBounds) {
-    event->num_kept += counts.cached - state.cached_then;
+// An event that waits, else the one of this step; null when there is none.
+PendingEvent* NextEvent(Sequence& sequence) {
+  std::optional<PendingEvent>& pending = sequence.destruction.pending;
+  if (!pending.has_value()) {
+    auto event =
+        PlanDestruction(*sequence.spec.destruction, CountsOf(sequence));
+    if (!event.has_value()) return nullptr;
+    pending.emplace();
+    pending->event = *std::move(event);
+    pending->num_tokens = sequence.table.num_tokens();
   }
-  return event;
+  return &*pending;
 }
 
-absl::StatusOr<KeptRows> Decide(Sequence& sequence,
-                                const DestructionEvent& event,
-                                const DestructionTools& tools) {
-  const PolicyNeeds needs = NeedsOf(event.policy);
+// Policies that rank by cumulative attention read no rows, so the scores of an
+// event that waits are not needed again.
+absl::Status Decide(Sequence& sequence, PendingEvent& pending,
+                    const DestructionTools& tools) {
+  const PolicyNeeds needs = NeedsOf(pending.event.policy);
   if (needs.cumulative && needs.shared_by_heads && tools.pushdown != nullptr) {
     tools.pushdown->CollectScores(sequence);
   }
   if (!needs.keys && !needs.values && !needs.mass) {
-    return DecideKeptRows(sequence, event, tools.geometry, nullptr);
+    return DecideLayers(sequence, pending, tools.geometry, nullptr);
   }
+  const size_t heads_before = pending.rows.kept.size();
+  const int64_t non_finite_before = pending.rows.num_non_finite;
   RowReader reader(sequence, tools.lines, tools.geometry, tools.stream,
-                   tools.reads, absl::Now() + tools.timeout);
-  FARKV_ASSIGN_OR_RETURN(
-      KeptRows rows, DecideKeptRows(sequence, event, tools.geometry, &reader));
-  FARKV_RETURN_IF_ERROR(reader.Recheck());
-  return rows;
+                   tools.reads, tools.layer_timeout);
+  const absl::Status decided =
+      DecideLayers(sequence, pending, tools.geometry, &reader);
+  if (absl::Status status = reader.Recheck(); !status.ok()) {
+    pending.rows.kept.resize(heads_before);
+    pending.rows.num_non_finite = non_finite_before;
+    return status;
+  }
+  return decided;
+}
+
+// Those of a page from position `end` on.
+uint64_t YoungRows(const Page& page, int64_t end) {
+  const int64_t old = end - int64_t{page.index} * kPageTokens;
+  if (old <= 0) return page.written;
+  if (old >= kPageTokens) return 0;
+  return page.written & ~SlotMask(0, static_cast<int>(old));
 }
 
 // Returns the number of rows destroyed.
-int64_t Keep(Sequence& sequence, const KeptRows& rows) {
-  const size_t heads = rows.kept.size();
-  std::vector<std::vector<uint64_t>> live(
-      static_cast<size_t>(sequence.table.num_pages()),
-      std::vector<uint64_t>(heads));
+int64_t Keep(Sequence& sequence, const PendingEvent& pending) {
+  const size_t heads = pending.rows.kept.size();
+  std::vector<std::vector<uint64_t>> live;
+  for (int i = 0; i < sequence.table.num_pages(); ++i) {
+    live.emplace_back(heads,
+                      YoungRows(sequence.table.page(i), pending.num_tokens));
+  }
   for (size_t head = 0; head < heads; ++head) {
-    for (const int64_t position : rows.kept[head]) {
+    for (const int64_t position : pending.rows.kept[head]) {
       live[static_cast<size_t>(position / kPageTokens)][head] |=
           uint64_t{1} << (position % kPageTokens);
     }
@@ -85,57 +102,81 @@ int64_t Keep(Sequence& sequence, const KeptRows& rows) {
   return destroyed;
 }
 
-void Record(Sequence& sequence, const DestructionEvent& event,
-            const KeptRows& rows, int64_t destroyed) {
+void Record(Sequence& sequence, const PendingEvent& pending,
+            int64_t destroyed) {
   SequenceTierStats& stats = sequence.stats;
   EvictionRecord record;
   record.event = stats.evictions;
-  record.num_tokens = sequence.table.num_tokens();
-  record.policy = DestructionPolicyName(event.policy);
-  record.num_kept = event.num_kept;
+  record.num_tokens = pending.num_tokens;
+  record.policy = DestructionPolicyName(pending.event.policy);
+  record.num_kept = pending.event.num_kept;
   record.destroyed_rows = destroyed;
   stats.evictions_digest =
       Fold(stats.evictions_digest, static_cast<uint64_t>(record.num_tokens));
-  for (const std::vector<int64_t>& kept : rows.kept) {
+  for (const std::vector<int64_t>& kept : pending.rows.kept) {
     record.kept_digests.push_back(DigestOf(kept));
     stats.evictions_digest =
         Fold(stats.evictions_digest, record.kept_digests.back());
   }
   ++stats.evictions;
   stats.destroyed_rows += destroyed;
-  stats.broken_scores += rows.num_non_finite;
+  stats.broken_scores += pending.rows.num_non_finite;
   std::deque<EvictionRecord>& records = sequence.destruction.records;
   if (records.size() == kMaxEvictionRecords) records.pop_front();
   records.push_back(std::move(record));
 }
 
-void Postpone(Sequence& sequence, const DestructionEvent& event,
-              const absl::Status& why) {
+void Skip(Sequence& sequence, const absl::Status& why) {
   SequenceDestruction& state = sequence.destruction;
-  if (!state.postponed.has_value()) {
-    spdlog::warn("sequence {}: event {} has to wait: {}",
-                 sequence.spec.request_id, sequence.stats.evictions,
-                 std::string(why.message()));
+  ++sequence.stats.skipped_evictions;
+  if (!std::exchange(state.skip_logged, true)) {
+    spdlog::warn(
+        "sequence {}: event {} is given up, its rows stay (logged once per "
+        "sequence): {}",
+        sequence.spec.request_id, sequence.stats.evictions,
+        std::string(why.message()));
   }
-  // An event that the policy refuses would be refused again.
-  if (!absl::IsInvalidArgument(why)) state.postponed = event;
-  state.cached_then = CountsOf(sequence).cached;
-  ++sequence.stats.postponed_evictions;
+  state.pending.reset();
 }
 
-bool TakePlace(Sequence& sequence, const DestructionEvent& event,
-               const DestructionTools& tools) {
-  const absl::StatusOr<KeptRows> rows = Decide(sequence, event, tools);
-  if (!rows.ok()) {
-    Postpone(sequence, event, rows.status());
+void Postpone(Sequence& sequence, bool got_further, const absl::Status& why,
+              absl::Time now) {
+  SequenceDestruction& state = sequence.destruction;
+  PendingEvent& pending = *state.pending;
+  if (got_further) {
+    pending.failures = 0;
+    pending.pause.Succeeded();
+  }
+  // What the policy refuses it would refuse again.
+  if (absl::IsInvalidArgument(why) || ++pending.failures == kMaxEventTries) {
+    return Skip(sequence, why);
+  }
+  // A mapped page that must not be read in place is fetched next time.
+  if (!absl::IsAborted(why)) pending.pause.Failed(now);
+  if (pending.queries.has_value()) return;
+  pending.queries = state.queries;
+  ++sequence.stats.postponed_evictions;
+  spdlog::warn("sequence {}: event {} has to wait: {}",
+               sequence.spec.request_id, sequence.stats.evictions,
+               std::string(why.message()));
+}
+
+// Returns whether rows were destroyed.
+bool Try(Sequence& sequence, PendingEvent& pending,
+         const DestructionTools& tools) {
+  const size_t decided_before = pending.rows.kept.size();
+  const absl::Status status = Decide(sequence, pending, tools);
+  if (!status.ok()) {
+    const bool got_further = pending.rows.kept.size() > decided_before;
+    Postpone(sequence, got_further, status, tools.clock.Now());
     return false;
   }
-  const int64_t destroyed = Keep(sequence, *rows);
+  const int64_t destroyed = Keep(sequence, pending);
+  Record(sequence, pending, destroyed);
   SequenceDestruction& state = sequence.destruction;
-  state.postponed.reset();
-  state.destroyed = sequence.table.num_tokens() -
-                    static_cast<int64_t>(rows->kept.front().size());
-  Record(sequence, event, *rows, destroyed);
+  state.destroyed = pending.num_tokens -
+                    static_cast<int64_t>(pending.rows.kept.front().size());
+  state.pending.reset();
   for (int i = 0; i < sequence.table.num_pages(); ++i) {
     DropDead(sequence, sequence.table.page(i), tools.lines);
   }
@@ -198,9 +239,10 @@ void DropDead(Sequence& sequence, Page& page, T0Lines& lines) {
 bool DestroyDueRows(Sequence& sequence, const DestructionTools& tools) {
   if (!sequence.spec.destruction.has_value()) return false;
   if (sequence.table.num_tokens() < sequence.spec.prompt_tokens) return false;
-  const std::optional<DestructionEvent> event = NextEvent(sequence);
-  const bool destroyed =
-      event.has_value() && TakePlace(sequence, *event, tools);
+  PendingEvent* pending = NextEvent(sequence);
+  const bool destroyed = pending != nullptr &&
+                         pending->pause.Over(tools.clock.Now()) &&
+                         Try(sequence, *pending, tools);
   NoteLoss(sequence);
   return destroyed;
 }

@@ -4,14 +4,18 @@
 //
 // An event takes place after a step and counts from the next one on; all
 // layers and KV heads or none. When rows that the policy must see cannot be
-// read in time, it is postponed to a later step, and counted. Destruction never
-// depends on where rows lie. Engine thread only.
+// read in time, the event waits for a later step, which goes on from the first
+// layer that is not decided; each pause is twice the one before. After
+// kMaxEventTries tries in a row that got no further the event is given up. Both
+// are counted. Destruction never depends on where rows lie. Engine thread only.
 #ifndef FARKV_GPU_WORKER_TIERING_DESTRUCTION_H_
 #define FARKV_GPU_WORKER_TIERING_DESTRUCTION_H_
 
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "gpu_worker/tiering/cold_reads.h"
 #include "gpu_worker/tiering/pushdown.h"
 #include "gpu_worker/tiering/sequence.h"
@@ -35,13 +39,17 @@ struct DestructionTools {
   const KvGeometry& geometry;
   T0Lines& lines;
   Stream& stream;
-  absl::Duration timeout;  // for the rows of one event
+  absl::Duration layer_timeout;  // for the rows of one layer
+  const Clock& clock;            // of the pauses between tries
   ColdReads* reads = nullptr;
   Pushdown* pushdown = nullptr;
 };
 
-// After a committed step: the event that is due then, if any. Waits for cold
-// rows, tools.timeout at most. Returns whether rows were destroyed.
+inline constexpr int kMaxEventTries = 6;
+
+// After a committed step: the event that is due or pending then, if any. Waits
+// for cold rows, layer by layer, tools.layer_timeout at most for the one that
+// does not come. Returns whether rows were destroyed.
 bool DestroyDueRows(Sequence& sequence, const DestructionTools& tools);
 
 // Drops the groups of a page whose rows are all destroyed, unless the page is

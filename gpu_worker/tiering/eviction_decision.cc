@@ -1,6 +1,8 @@
 #include "gpu_worker/tiering/eviction_decision.h"
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -22,27 +24,32 @@ struct HeadInput {
 
 class Decider {
  public:
-  Decider(const Sequence& sequence, const DestructionEvent& event,
+  Decider(const Sequence& sequence, const PendingEvent& pending,
           const KvGeometry& geometry, RowReader* reader)
       : sequence_(sequence),
-        event_(event),
-        needs_(NeedsOf(event.policy)),
+        pending_(pending),
+        event_(pending.event),
+        needs_(NeedsOf(event_.policy)),
         geometry_(geometry),
         reader_(reader) {}
 
   absl::StatusOr<EvictionDecision> Decide(int layer, int head) const {
     HeadInput owned;
-    owned.positions = LivePositionsOf(sequence_.table, layer, head, geometry_);
+    owned.positions = LivePositionsOf(sequence_.table, layer, head, geometry_,
+                                      pending_.num_tokens);
     EvictionInput input;
     input.positions = owned.positions;
-    input.num_tokens = sequence_.table.num_tokens();
+    input.num_tokens = pending_.num_tokens;
     input.num_kept = event_.num_kept;
     owned.pinned = PinRows(event_.pinned, owned.positions, input.num_tokens);
     input.pinned = owned.pinned;
     AddRows(head, owned, input);
     if (needs_.mass) {
-      input.window = sequence_.destruction.queries.Window(
-          layer, head, input.num_tokens, owned.queries);
+      const QueryRing& queries = pending_.queries.has_value()
+                                     ? *pending_.queries
+                                     : sequence_.destruction.queries;
+      input.window =
+          queries.Window(layer, head, input.num_tokens, owned.queries);
     }
     if (needs_.cumulative) AddScores(layer, head, owned, input);
     input.draws.seed = sequence_.spec.destruction_seed;
@@ -83,6 +90,7 @@ class Decider {
   }
 
   const Sequence& sequence_;
+  const PendingEvent& pending_;
   const DestructionEvent& event_;
   const PolicyNeeds needs_;
   const KvGeometry& geometry_;
@@ -110,39 +118,48 @@ int WindowOf(const DestructionPolicy& policy) {
 }
 
 std::vector<int64_t> LivePositionsOf(const PageTable& table, int layer,
-                                     int kv_head, const KvGeometry& geometry) {
+                                     int kv_head, const KvGeometry& geometry,
+                                     int64_t end) {
   std::vector<int64_t> positions;
   for (int i = 0; i < table.num_pages(); ++i) {
+    const int64_t first = int64_t{i} * kPageTokens;
+    if (first >= end) break;
     uint64_t left =
         table.page(i).layer_live(layer, geometry.num_kv_heads)[kv_head];
     for (; left != 0; left &= left - 1) {
-      positions.push_back(int64_t{i} * kPageTokens + std::countr_zero(left));
+      const int64_t position = first + std::countr_zero(left);
+      if (position < end) positions.push_back(position);
     }
   }
   return positions;
 }
 
-absl::StatusOr<KeptRows> DecideKeptRows(const Sequence& sequence,
-                                        const DestructionEvent& event,
-                                        const KvGeometry& geometry,
-                                        RowReader* reader) {
-  const Decider decider(sequence, event, geometry, reader);
-  const bool shared = NeedsOf(event.policy).shared_by_heads;
-  KeptRows rows;
-  for (int layer = 0; layer < geometry.num_layers; ++layer) {
+absl::Status DecideLayers(const Sequence& sequence, PendingEvent& pending,
+                          const KvGeometry& geometry, RowReader* reader) {
+  const Decider decider(sequence, pending, geometry, reader);
+  const bool shared = NeedsOf(pending.event.policy).shared_by_heads;
+  KeptRows& rows = pending.rows;
+  const auto decided = static_cast<int>(rows.kept.size());
+  for (int layer = decided / geometry.num_kv_heads; layer < geometry.num_layers;
+       ++layer) {
     if (reader != nullptr) FARKV_RETURN_IF_ERROR(reader->Load(layer));
+    KeptRows of_layer;
     for (int head = 0; head < geometry.num_kv_heads; ++head) {
-      if (shared && !rows.kept.empty()) {
-        rows.kept.push_back(rows.kept.front());
+      if (shared && layer + head > 0) {
+        const auto& lists = layer > 0 ? rows.kept : of_layer.kept;
+        of_layer.kept.push_back(lists.front());
         continue;
       }
       FARKV_ASSIGN_OR_RETURN(EvictionDecision decision,
                              decider.Decide(layer, head));
-      rows.num_non_finite += decision.num_non_finite;
-      rows.kept.push_back(std::move(decision.kept));
+      of_layer.num_non_finite += decision.num_non_finite;
+      of_layer.kept.push_back(std::move(decision.kept));
     }
+    rows.num_non_finite += of_layer.num_non_finite;
+    std::move(of_layer.kept.begin(), of_layer.kept.end(),
+              std::back_inserter(rows.kept));
   }
-  return rows;
+  return absl::OkStatus();
 }
 
 }  // namespace farkv

@@ -8,18 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "common/policy/destruction_event.h"
+#include "gpu_worker/tiering/pending_event.h"
 #include "gpu_worker/tiering/row_reader.h"
 #include "gpu_worker/tiering/sequence.h"
 
 namespace farkv {
-
-struct KeptRows {
-  // [layer * KV heads + head]: positions, ascending; as many of each.
-  std::vector<std::vector<int64_t>> kept;
-  int64_t num_non_finite = 0;  // rows that stayed because a number was broken
-};
 
 // The request's coordinate of every draw: a function of its id, so that a
 // request that is repeated under its id loses the same rows again.
@@ -28,16 +23,17 @@ uint64_t RequestNumber(const std::string& request_id);
 // Queries that the policy wants of the youngest tokens; 0: none.
 int WindowOf(const DestructionPolicy& policy);
 
-// Live positions of one layer and KV head, ascending.
+// Live positions of one layer and KV head below `end`, ascending.
 std::vector<int64_t> LivePositionsOf(const PageTable& table, int layer,
-                                     int kv_head, const KvGeometry& geometry);
+                                     int kv_head, const KvGeometry& geometry,
+                                     int64_t end);
 
-// `reader` is null when the policy needs neither keys nor values; it is left
-// at the last layer. Errors are those of reading rows and of the policy.
-absl::StatusOr<KeptRows> DecideKeptRows(const Sequence& sequence,
-                                        const DestructionEvent& event,
-                                        const KvGeometry& geometry,
-                                        RowReader* reader);
+// Decides the layers that are not decided yet and adds them to pending.rows.
+// After an error that has the layers before it. `reader` is null when the
+// policy needs neither keys nor values. Errors are those of reading rows and of
+// the policy.
+absl::Status DecideLayers(const Sequence& sequence, PendingEvent& pending,
+                          const KvGeometry& geometry, RowReader* reader);
 
 }  // namespace farkv
 

@@ -240,7 +240,8 @@ void KvCache::Impl::DestroyRows(Sequence& sequence) {
   DestroyDueRows(sequence, {.geometry = geometry,
                             .lines = lines,
                             .stream = *stream,
-                            .timeout = 2 * options.fetch_timeout,
+                            .layer_timeout = 2 * options.fetch_timeout,
+                            .clock = *clock,
                             .reads = reads.get(),
                             .pushdown = pushdown.get()});
 }
@@ -349,6 +350,7 @@ absl::StatusOr<std::unique_ptr<KvCache>> KvCache::CreateWith(
       T0Lines::Create(device, geometry, options.granularity, options.t0_bytes));
   auto impl = std::make_unique<Impl>(options, geometry, num_query_heads,
                                      std::move(lines));
+  impl->clock = access.clock;
   if (!options.memory_nodes.empty()) {
     FARKV_ASSIGN_OR_RETURN(
         impl->remote,

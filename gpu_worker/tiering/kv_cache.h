@@ -19,7 +19,8 @@
 //                          ABORTED the step must be repeated from Begin
 // Commit seals full pages, starts their stores, adds the step's scores,
 // destroys the rows and applies the placement plan that are due. Destroying may
-// wait for cold rows, two fetch timeouts at most.
+// wait for cold rows, two fetch timeouts at most for a layer that does not
+// come.
 //
 // Thread-compatible: one engine thread calls it. Background threads (stores,
 // control calls, heartbeats) are inside.
@@ -93,7 +94,8 @@ struct SequenceTierStats {
   // that are gone in every one of them.
   int64_t destroyed_rows = 0;
   int64_t evictions = 0;            // events that destroyed rows
-  int64_t postponed_evictions = 0;  // steps that an event had to wait
+  int64_t postponed_evictions = 0;  // events whose rows came late
+  int64_t skipped_evictions = 0;    // events that were given up
   int64_t broken_scores = 0;  // rows that stayed because one was not finite
   // Tokens that a head has lost as a share of those generated (ALGORITHMS
   // 1.3): at the end, and averaged over the steps.

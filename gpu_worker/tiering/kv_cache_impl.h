@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "gpu_worker/tiering/cold_reads.h"
 #include "gpu_worker/tiering/kv_cache.h"
 #include "gpu_worker/tiering/pushdown.h"
@@ -59,6 +60,7 @@ struct KvCache::Impl {
   T0Lines lines;
   Step step;
   Stream* stream = nullptr;  // of the step
+  const Clock* clock = &Clock::Boottime();
   uint64_t last_sequence_id = 0;
   std::vector<SequenceId> failed;
   bool plan_failure_logged = false;

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/rpc/memory_types.h"
 #include "common/transport/transport.h"
 #include "gpu_worker/tiering/tiering_options.h"
@@ -41,6 +42,8 @@ struct NodeAccess {
   std::function<absl::StatusOr<std::unique_ptr<Transport>>(
       TransportOptions options)>
       transport;
+  // Of pauses between tries; outlives the cache.
+  const Clock* clock = &Clock::Boottime();
 };
 
 // gRPC and UCX.

@@ -3,6 +3,7 @@
 #include <bit>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "kernels/elementwise.h"
 
@@ -10,13 +11,13 @@ namespace farkv {
 
 RowReader::RowReader(Sequence& sequence, const T0Lines& lines,
                      const KvGeometry& geometry, Stream& stream,
-                     ColdReads* reads, absl::Time deadline)
+                     ColdReads* reads, absl::Duration layer_timeout)
     : sequence_(sequence),
       lines_(lines),
       geometry_(geometry),
       stream_(stream),
       reads_(reads),
-      deadline_(deadline),
+      layer_timeout_(layer_timeout),
       pages_(static_cast<size_t>(sequence.table.num_pages())) {
   if (reads_ != nullptr) cold_pages_ = reads_->ColdPages(sequence_);
 }
@@ -31,6 +32,7 @@ absl::Status RowReader::Load(int layer) {
 }
 
 absl::Status RowReader::LoadCold(int layer) {
+  const absl::Time deadline = absl::Now() + layer_timeout_;
   fetches_.clear();
   if (next_layer_ == layer) {
     fetches_ = std::exchange(next_fetches_, {});
@@ -41,7 +43,7 @@ absl::Status RowReader::LoadCold(int layer) {
   FetchAhead(layer + 1);
   std::vector<ColdBlock> blocks;
   FARKV_RETURN_IF_ERROR(reads_->AwaitLayer(sequence_, layer, cold_pages_,
-                                           fetches_, deadline_, blocks));
+                                           fetches_, deadline, blocks));
   for (const ColdBlock& block : blocks) {
     PageRows& page = pages_[static_cast<size_t>(block.page_index)];
     page.cold = block.rows;

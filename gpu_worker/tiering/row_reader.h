@@ -24,10 +24,10 @@ namespace farkv {
 class RowReader {
  public:
   // All borrowed; the table must not change meanwhile. `reads` is null without
-  // memory nodes. Nothing is waited for after `deadline`.
+  // memory nodes. No layer is waited for longer than `layer_timeout`.
   RowReader(Sequence& sequence, const T0Lines& lines,
             const KvGeometry& geometry, Stream& stream, ColdReads* reads,
-            absl::Time deadline);
+            absl::Duration layer_timeout);
 
   // Makes the live rows of `layer` readable, until the next Load. UNAVAILABLE
   // or DATA_LOSS naming node, layer and page when cold rows did not come.
@@ -62,7 +62,7 @@ class RowReader {
   const KvGeometry geometry_;
   Stream& stream_;
   ColdReads* const reads_;
-  const absl::Time deadline_;
+  const absl::Duration layer_timeout_;
 
   std::vector<ReadPage> cold_pages_;
   std::vector<PageRows> pages_;

@@ -17,6 +17,7 @@
 #include "gpu_worker/tiering/fetch_operation.h"
 #include "gpu_worker/tiering/kv_cache.h"
 #include "gpu_worker/tiering/page_table.h"
+#include "gpu_worker/tiering/pending_event.h"
 #include "gpu_worker/tiering/remote_pages.h"
 #include "gpu_worker/tiering/run_cache.h"
 #include "gpu_worker/tiering/window_queries.h"
@@ -67,10 +68,8 @@ struct SequencePromotion {
 // What destroying rows needs to remember (destruction.h).
 struct SequenceDestruction {
   int64_t destroyed = 0;  // rows of each layer and KV head
-  // An event whose rows could not be read, and how many rows of each head were
-  // cached then: it takes place after a later step.
-  std::optional<DestructionEvent> postponed;
-  int64_t cached_then = 0;
+  std::optional<PendingEvent> pending;
+  bool skip_logged = false;
   QueryRing queries;
   // [layer][KV head] -> cumulative attention per position, 2^-40, for policies
   // that rank by it head by head; else empty.

@@ -14,12 +14,14 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/thread_pool.h"
 #include "gmock/gmock.h"
+#include "gpu_worker/tiering/destruction.h"
 #include "gpu_worker/tiering/node_access.h"
 #include "gtest/gtest.h"
 #include "harness.h"
 #include "kernels/stream.h"
 #include "test_node.h"
 #include "tests/testing/in_process_node.h"
+#include "tests/testing/manual_clock.h"
 
 namespace farkv {
 namespace {
@@ -192,12 +194,12 @@ TEST_F(DestructionEffectsTest,
               HasSubstr("a budget of 80 tokens cannot hold"));
 }
 
-// Refuses to send fetches while it is told to.
+// Refuses to send fetches of some layers, one bit each.
 class FussyTransport final : public Transport {
  public:
   FussyTransport(std::unique_ptr<Transport> inner,
-                 const std::atomic<bool>& refuse)
-      : inner_(std::move(inner)), refuse_(refuse) {}
+                 const std::atomic<uint32_t>& refused_layers)
+      : inner_(std::move(inner)), refused_layers_(refused_layers) {}
 
   absl::StatusOr<uint16_t> Listen(const std::string& host,
                                   uint16_t port) override {
@@ -209,7 +211,8 @@ class FussyTransport final : public Transport {
   }
   absl::StatusOr<OperationId> Submit(PeerId peer, Request request,
                                      ReplyCallback callback) override {
-    if (refuse_ && request.header.type == MessageType::kFetchRequest) {
+    if (request.header.type == MessageType::kFetchRequest &&
+        (refused_layers_ >> request.header.layer & 1) != 0) {
       return absl::UnavailableError("no fetches now");
     }
     return inner_->Submit(peer, std::move(request), std::move(callback));
@@ -228,7 +231,7 @@ class FussyTransport final : public Transport {
 
  private:
   const std::unique_ptr<Transport> inner_;
-  const std::atomic<bool>& refuse_;
+  const std::atomic<uint32_t>& refused_layers_;
 };
 
 // A node of its own, over UCX.
@@ -243,40 +246,111 @@ class DestructionOnNodeTest : public DestructionEffectsTest {
         -> absl::StatusOr<std::unique_ptr<Transport>> {
       auto inner = make(std::move(given));
       if (!inner.ok()) return inner.status();
-      return std::make_unique<FussyTransport>(*std::move(inner), refuse_);
+      return std::make_unique<FussyTransport>(*std::move(inner),
+                                              refused_layers_);
     };
+    access.clock = &clock_;
     cache_ =
         KvCache::CreateWith(options, geometry_, kQueryHeads, *device_, access)
             .value();
   }
 
-  std::atomic<bool> refuse_{false};
+  // The cache without nodes, after as many tokens of the same request.
+  std::vector<EvictionRecord> DecisionsOfTheFullCache(const SequenceSpec& spec,
+                                                      int64_t tokens) {
+    auto full = Make({});
+    Harness harness(*full, *stream_, geometry_);
+    const SequenceId id = full->Open(spec).value();
+    Advance(*full, harness, id, tokens);
+    return full->Evictions(id);
+  }
+
+  static constexpr uint32_t kAllLayers = 7;
+  std::atomic<uint32_t> refused_layers_{0};
+  ManualClock clock_;
   std::unique_ptr<Node> node_;
   std::unique_ptr<KvCache> cache_;
 };
 
 // Attention is pushed down, so only the event reads rows.
 TEST_F(DestructionOnNodeTest,
-       AnEventWhoseRowsDoNotComeWaitsAndIsNeverHalfDone) {
+       AnEventWhoseRowsDoNotComeWaitsEachTimeLongerAndDecidesAsItWasDue) {
   Start(InProcessNodeOptions("n0"), Options(ColdMode::kPushdown));
   Harness harness(*cache_, *stream_, geometry_);
-  const SequenceId id = cache_->Open(Spec(Fixed("vase-attn-v", 192))).value();
+  const SequenceSpec spec = Spec(Fixed("vase-attn-v", 192));
+  const SequenceId id = cache_->Open(spec).value();
   Advance(*cache_, harness, id, 255);
   ASSERT_GT(cache_->Stats(id).t1_tokens, 0);
 
-  refuse_ = true;
-  Advance(*cache_, harness, id, 259);
-  refuse_ = false;
+  refused_layers_ = kAllLayers;
+  Advance(*cache_, harness, id, 256);
+  clock_.Advance(NodePause::kFirst);
+  Advance(*cache_, harness, id, 257);
+  refused_layers_ = 0;
+  clock_.Advance(NodePause::kFirst);
+  Advance(*cache_, harness, id, 258);
 
   SequenceTierStats stats = cache_->Stats(id);
   EXPECT_EQ(stats.evictions, 0);
   EXPECT_EQ(stats.destroyed_rows, 0);
-  EXPECT_EQ(stats.postponed_evictions, 4);
-  Advance(*cache_, harness, id, 260);
+  EXPECT_EQ(stats.postponed_evictions, 1);
+  clock_.Advance(NodePause::kFirst);
+  Advance(*cache_, harness, id, 259);
   stats = cache_->Stats(id);
   EXPECT_EQ(stats.evictions, 1);
   const int64_t heads = int64_t{geometry_.num_layers} * geometry_.num_kv_heads;
-  EXPECT_EQ(stats.destroyed_rows, heads * (260 - 192));
+  EXPECT_EQ(stats.destroyed_rows, heads * (256 - 192));
+  EXPECT_EQ(stats.postponed_evictions, 1);
+  EXPECT_EQ(stats.skipped_evictions, 0);
+  EXPECT_TRUE(cache_->Evictions(id) == DecisionsOfTheFullCache(spec, 256));
+  const PageLiveRows youngest = cache_->LiveRows(id).back();
+  for (const uint64_t live : youngest.live) {
+    EXPECT_EQ(live, 7u);  // positions 256 to 258
+  }
+  cache_ = nullptr;
+}
+
+TEST_F(DestructionOnNodeTest, LayersThatAreDecidedAreNotReadAgain) {
+  Start(InProcessNodeOptions("n0"), Options(ColdMode::kPushdown));
+  Harness harness(*cache_, *stream_, geometry_);
+  const SequenceSpec spec = Spec(Fixed("vase-attn-v", 192));
+  const SequenceId id = cache_->Open(spec).value();
+  Advance(*cache_, harness, id, 255);
+
+  refused_layers_ = 4;
+  Advance(*cache_, harness, id, 256);
+  EXPECT_EQ(cache_->Stats(id).evictions, 0);
+  refused_layers_ = 3;
+  clock_.Advance(NodePause::kFirst);
+  Advance(*cache_, harness, id, 257);
+
+  EXPECT_EQ(cache_->Stats(id).evictions, 1);
+  EXPECT_TRUE(cache_->Evictions(id) == DecisionsOfTheFullCache(spec, 256));
+  cache_ = nullptr;
+}
+
+TEST_F(DestructionOnNodeTest, AnEventThatGetsNoFurtherIsGivenUpAndCounted) {
+  Start(InProcessNodeOptions("n0"), Options(ColdMode::kPushdown));
+  Harness harness(*cache_, *stream_, geometry_);
+  const SequenceId id = cache_->Open(Spec(Fixed("vase-attn-v", 192))).value();
+  Advance(*cache_, harness, id, 255);
+
+  refused_layers_ = kAllLayers;
+  for (int i = 1; i <= kMaxEventTries; ++i) {
+    EXPECT_EQ(cache_->Stats(id).skipped_evictions, 0);
+    clock_.Advance(NodePause::kLongest);
+    Advance(*cache_, harness, id, 255 + i);
+  }
+  refused_layers_ = 0;
+
+  EXPECT_EQ(cache_->Stats(id).skipped_evictions, 1);
+  EXPECT_EQ(cache_->Stats(id).evictions, 0);
+  // The next one is due by its own rule.
+  Advance(*cache_, harness, id, 320);
+  const std::vector<EvictionRecord> events = cache_->Evictions(id);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_GT(events[0].num_tokens, 255 + kMaxEventTries);
+  EXPECT_EQ(cache_->Stats(id).postponed_evictions, 1);
   cache_ = nullptr;
 }
 
