@@ -252,14 +252,16 @@ void Pushdown::KeepGlobals(StepPart& part, size_t index) {
     globals.push_back({step_, place.m, place.l});
   }
   const int64_t copies = int64_t{geometry_.num_layers} * geometry_.num_kv_heads;
+  std::set<int> nodes;
   for (const ReadPage& read : sequence.reads.pages) {
     if (read.way != ReadWay::kAttend) continue;
     state.pages[read.node].insert(read.page_index);
-    state.globals[read.node] = globals;
+    nodes.insert(read.node);
     const int64_t rows = std::popcount(read.slots) * copies;
     sequence.stats.cold_rows_pushed_down += rows;
     sequence.CountReads(read.node, rows);
   }
+  for (const int node : nodes) state.globals[node] = globals;
   sequence.stats.cold_mode = "pushdown";
 }
 
