@@ -30,6 +30,10 @@ class ExactnessTest : public testing::TestWithParam<Case> {
     options.granularity = GetParam().granularity;
     options.t0_bytes = uint64_t{1} << 20;
     options.heartbeat = absl::Seconds(5);
+    // A slab has a sixth of a lease to be mapped; if it is late, rows are
+    // fetched.
+    options.lease = absl::Minutes(6);
+    options.rpc_timeout = absl::Minutes(2);
     return options;
   }
 
