@@ -102,9 +102,6 @@ struct MapServer::Impl {
 void MapServer::Impl::Run() {
   while (true) {
     const absl::Time now = Clock::Boottime().Now();
-    std::erase_if(connections, [now](const Connection& connection) {
-      return connection.deadline <= now;
-    });
     const bool room =
         connections.size() < static_cast<size_t>(options.max_connections);
     const bool resting = accept_again > now;
@@ -121,8 +118,9 @@ void MapServer::Impl::Run() {
     for (size_t i = 0; i < connections.size(); ++i) {
       if (fds[i + 2].revents != 0) Serve(connections[i]);
     }
-    std::erase_if(connections, [](const Connection& connection) {
-      return !connection.fd.valid();
+    // Whoever has asked is served above, also when this thread comes late.
+    std::erase_if(connections, [now](const Connection& connection) {
+      return !connection.fd.valid() || connection.deadline <= now;
     });
     if (fds[1].revents != 0) Accept();
   }

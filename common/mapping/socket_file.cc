@@ -18,7 +18,7 @@
 namespace farkv {
 namespace {
 
-constexpr absl::Duration kTurnTimeout = absl::Seconds(5);
+constexpr absl::Duration kTurnTimeout = absl::Seconds(30);
 constexpr int kTurnRetryMs = 5;
 constexpr mode_t kMode = 0660;
 

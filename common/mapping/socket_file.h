@@ -17,7 +17,7 @@ class SocketFile {
  public:
   // Binds `path` (checked by CheckSocketPath) with mode 0660 and listens. A
   // socket file nobody listens on is replaced. Starts in one directory take
-  // turns (a lock on the directory, waited for up to five seconds), so that
+  // turns (a lock on the directory, waited for up to 30 seconds), so that
   // two starters cannot both take a file for stale. Errors as in map_socket.h.
   static absl::StatusOr<SocketFile> Listen(const std::string& map_dir,
                                            const std::string& path,

@@ -19,11 +19,11 @@ inline sockaddr_un SocketAddress(const std::string& path) {
   return address;
 }
 
-// Receiving gives up after five seconds, so that a wrong server cannot hang a
+// Receiving gives up after a minute, so that a wrong server cannot hang a
 // test.
 inline UniqueFd NewSeqpacket() {
   UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  const timeval limit{5, 0};
+  const timeval limit{60, 0};
   setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
   return fd;
 }
