@@ -16,15 +16,17 @@ constexpr absl::Duration kStopTimeout = absl::Seconds(30);
 
 absl::StatusOr<NodeCluster::Node> StartNode(const NodeClusterOptions& options,
                                             const std::string& directory,
-                                            int index) {
+                                            size_t index, uint16_t port) {
   const std::string id = absl::StrCat("node-", index);
   const std::string port_file = absl::StrCat(directory, "/", id, ".json");
+  std::error_code ignored;  // an earlier life may have left one
+  std::filesystem::remove(port_file, ignored);
   const std::string log_file = absl::StrCat(directory, "/", id, ".log");
   std::vector<std::string> arguments = {
       absl::StrCat(options.bin_dir, "/farkv-memory-node",
                    options.faults ? "-faults" : ""),
       absl::StrCat("--node-id=", id),
-      "--listen=127.0.0.1:0",
+      absl::StrCat("--listen=", options.host, ":", port),
       "--admin-listen=127.0.0.1:0",
       "--metrics-listen=127.0.0.1:0",
       "--data-listen=127.0.0.1:0",
@@ -47,7 +49,7 @@ absl::StatusOr<NodeCluster::Node> StartNode(const NodeClusterOptions& options,
 
 absl::StatusOr<NodeCluster> NodeCluster::Start(
     const NodeClusterOptions& options) {
-  NodeCluster cluster;
+  NodeCluster cluster(options);
   std::string pattern =
       (std::filesystem::temp_directory_path() / "farkv-nodes-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) {
@@ -57,10 +59,17 @@ absl::StatusOr<NodeCluster> NodeCluster::Start(
   cluster.directory_ = pattern;
   for (int i = 0; i < options.num_nodes; ++i) {
     FARKV_ASSIGN_OR_RETURN(Node node,
-                           StartNode(options, cluster.directory_, i));
+                           StartNode(options, cluster.directory_,
+                                     static_cast<size_t>(i), /*port=*/0));
     cluster.nodes_.push_back(std::move(node));
   }
   return cluster;
+}
+
+absl::Status NodeCluster::Restart(size_t index) {
+  FARKV_ASSIGN_OR_RETURN(nodes_[index], StartNode(options_, directory_, index,
+                                                  nodes_[index].port));
+  return absl::OkStatus();
 }
 
 NodeCluster::~NodeCluster() { Stop().IgnoreError(); }
@@ -89,7 +98,7 @@ absl::Status NodeCluster::Stop() {
 std::vector<std::string> NodeCluster::Addresses() const {
   std::vector<std::string> addresses;
   for (const Node& node : nodes_) {
-    addresses.push_back(absl::StrCat("127.0.0.1:", node.port));
+    addresses.push_back(absl::StrCat(options_.host, ":", node.port));
   }
   return addresses;
 }

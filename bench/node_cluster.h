@@ -4,6 +4,7 @@
 #define FARKV_BENCH_NODE_CLUSTER_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +19,8 @@ struct NodeClusterOptions {
   int num_nodes = 1;
   std::string t1_bytes = "1GiB";
   std::vector<std::string> extra_flags;
+  // Where the control planes listen; any address of 127.0.0.0/8.
+  std::string host = "127.0.0.1";
 };
 
 class NodeCluster {
@@ -35,6 +38,9 @@ class NodeCluster {
   // Ends all nodes and returns an error naming the first that did not end
   // cleanly.
   absl::Status Stop();
+  // Starts a node that has ended again, without pages, at the same control
+  // address. Its port is free for certain only where nobody else uses `host`.
+  absl::Status Restart(size_t index);
 
   struct Node {
     ChildProcess process;
@@ -44,7 +50,10 @@ class NodeCluster {
   std::vector<Node>& nodes() { return nodes_; }
 
  private:
-  NodeCluster() = default;
+  explicit NodeCluster(NodeClusterOptions options)
+      : options_(std::move(options)) {}
+
+  NodeClusterOptions options_;
   std::string directory_;  // temporary, removed at the end
   std::vector<Node> nodes_;
 };

@@ -119,6 +119,7 @@ std::vector<SequenceInfo> Engine::Loop::Sequences() const {
     info.request_id = sequence->request().request_id;
     info.session = sequence->session();
     info.state = sequence->parked         ? "parked"
+                 : sequence->replaying()  ? "recompute"
                  : sequence->prefilling() ? "prefill"
                                           : "decode";
     info.prompt_tokens =
@@ -126,6 +127,7 @@ std::vector<SequenceInfo> Engine::Loop::Sequences() const {
     info.generated_tokens = sequence->generated();
     info.age = now - sequence->admitted();
     info.tiers = cache_->Stats(sequence->id);
+    info.tiers.recomputed_tokens = sequence->recomputed();
     infos.push_back(std::move(info));
   }
   queue_.ForEachWaiting([&](const WaitingRequest& waiting) {

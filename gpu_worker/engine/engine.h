@@ -3,8 +3,9 @@
 // queue work and read streams.
 //
 // Goals: bounded queue with a clear refusal; a request's tokens do not depend
-// on its company; a step that fails hurts only the sequences it must. Non-goals
-// here: priorities, prefix reuse.
+// on its company; a step that fails hurts only the sequences it must; rows that
+// a memory node has lost are computed again from the tokens, with the same bits
+// where nothing is compressed. Non-goals here: priorities, prefix reuse.
 //
 // Thread-safe.
 #ifndef FARKV_GPU_WORKER_ENGINE_ENGINE_H_
@@ -30,7 +31,8 @@ namespace farkv {
 struct SequenceInfo {
   std::string request_id;
   SessionId session;
-  std::string state;  // "waiting", "prefill", "decode", "parked"
+  // "waiting", "prefill", "decode", "recompute", "parked"
+  std::string state;
   int64_t prompt_tokens = 0;
   int64_t generated_tokens = 0;
   absl::Duration age;

@@ -120,6 +120,9 @@ bool Engine::Loop::AdmitOne(WaitingRequest waiting) {
     return true;
   }
   sequence->id = *id;
+  // Events that destroy rows come after single steps, and must come again.
+  sequence->replay_rows =
+      spec.destruction.has_value() ? 1 : spec.placement.interval;
   metrics_.requests.Increment();
   metrics_.queue_seconds.Observe(absl::ToDoubleSeconds(now - waiting.queued));
   running_.push_back(std::move(sequence));
@@ -148,6 +151,7 @@ void Engine::Loop::EndExpired() {
 
 void Engine::Loop::End(RunningSequence& sequence, GenerationEnd end) {
   end.tiers = cache_->Stats(sequence.id);
+  end.tiers.recomputed_tokens = sequence.recomputed();
   metrics_.cold_rows_mapped.Increment(
       static_cast<double>(end.tiers.cold_rows_mapped));
   metrics_.cold_rows_fetched.Increment(

@@ -54,10 +54,13 @@ class Engine::Loop final : public EngineView {
   // One forward pass over `batch`; ABORTED ones are repeated.
   absl::Status Step(const Batch& batch);
   absl::Status TryStep(const Batch& batch);
-  bool FailNamed(Batch& batch, const absl::Status& why);
+  bool MendNamed(Batch& batch, const absl::Status& why);
+  void Mend(RunningSequence& sequence, const absl::Status& why);
+  void Recover(RunningSequence& sequence, const absl::Status& why);
   void RunAlone(const Batch& batch);
   void Unpark();
   void Park(RunningSequence& sequence);
+  void MakeRoom(Batch& batch);
   void WaitForRoom(RunningSequence& alone, const absl::Status& why);
   void Deliver(const Batch& batch, std::span<const int64_t> rows,
                std::span<const float> logits);

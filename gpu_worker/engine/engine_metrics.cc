@@ -21,6 +21,12 @@ EngineMetrics EngineMetrics::Register(Metrics* metrics) {
   m.parked_sequences =
       metrics->AddCounter(p + "parked_sequences_total",
                           "Sequences whose lines were dropped to make room");
+  m.recoveries = metrics->AddCounter(
+      p + "recoveries_total",
+      "Sequences that lost rows and were recomputed from their tokens");
+  m.recomputed_tokens =
+      metrics->AddCounter(p + "recomputed_tokens_total",
+                          "Tokens whose rows were computed once more");
   m.cold_rows_mapped =
       metrics->AddCounter(p + "cold_rows_total",
                           "Rows that attention read outside T0, by finished "

@@ -10,7 +10,7 @@ namespace farkv {
 struct EngineMetrics {
   Counter requests, generated_tokens, prompt_tokens, steps;
   FailureCounter failures;
-  Counter repeated_steps, parked_sequences;
+  Counter repeated_steps, parked_sequences, recoveries, recomputed_tokens;
   Counter cold_rows_mapped, cold_rows_fetched, cold_rows_pushed_down;
   Counter late_fetches, promoted_tokens;
   Histogram step_seconds, queue_seconds, first_token_seconds, token_seconds;

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/telemetry/log.h"
 #include "gpu_worker/engine/engine_loop.h"
 
 namespace farkv {
@@ -11,25 +12,28 @@ namespace {
 // A page given away in mid-step is rare; thrice in a row is a fault.
 constexpr int kMaxRepeats = 3;
 
+// Of one request: a node that damages whatever it is given must not keep it at
+// work for ever.
+constexpr int kMaxRecoveries = 8;
+
 // How long a step that finds T0 full waits at once; cancels, deadlines and
 // questions have to wait as well.
 constexpr absl::Duration kRoomWait = absl::Milliseconds(20);
 
 // Decoding sequences come first, one row each; what is left of the step goes
-// to prompts, oldest first.
+// to prompts and to tokens that are processed again, oldest first.
 std::vector<int64_t> ChooseRows(const std::vector<RunningSequence*>& batch,
                                 int64_t max_rows) {
   std::vector<int64_t> rows(batch.size(), 0);
   int64_t left = max_rows;
   for (size_t i = 0; i < batch.size(); ++i) {
-    if (batch[i]->prefilling()) continue;
+    if (batch[i]->next_rows() > 1) continue;
     rows[i] = 1;
     --left;
   }
   for (size_t i = 0; i < batch.size(); ++i) {
     if (rows[i] != 0) continue;
-    const auto pending = static_cast<int64_t>(batch[i]->pending().size());
-    rows[i] = std::clamp<int64_t>(pending, 0, left);
+    rows[i] = std::clamp<int64_t>(batch[i]->next_rows(), 0, left);
     left -= rows[i];
   }
   return rows;
@@ -95,27 +99,25 @@ void Engine::Loop::StepOnce() {
     running_.front()->parked = false;
     batch.push_back(running_.front().get());
   }
-  // Each round ends or parks at least one sequence, or is the last.
+  // Each round takes at least one sequence out of the batch, or is the last.
   while (!batch.empty()) {
     const absl::Status status = Step(batch);
     if (status.ok()) return;
     if (absl::IsResourceExhausted(status)) {
       if (batch.size() == 1) return WaitForRoom(*batch.front(), status);
-      // The youngest makes room.
-      Park(*batch.back());
-      batch.pop_back();
+      MakeRoom(batch);
       continue;
     }
-    if (batch.size() == 1) return Fail(*batch.front(), status);
-    if (!FailNamed(batch, status)) return RunAlone(batch);
+    if (batch.size() == 1) return Mend(*batch.front(), status);
+    if (!MendNamed(batch, status)) return RunAlone(batch);
   }
 }
 
-// Ends the sequences whose cold rows failed the step, and takes them out of
+// Recovers the sequences whose cold rows failed the step, and takes them out of
 // `batch`: the others need not wait for the same node again. False when the
 // cache names none.
-bool Engine::Loop::FailNamed(Batch& batch, const absl::Status& why) {
-  const std::vector<SequenceId>& failed = cache_->failed_sequences();
+bool Engine::Loop::MendNamed(Batch& batch, const absl::Status& why) {
+  const std::vector<SequenceId> failed = cache_->failed_sequences();
   bool is_first = true;  // the one that `why` is about
   for (const SequenceId id : failed) {
     const auto found = std::find_if(
@@ -124,15 +126,38 @@ bool Engine::Loop::FailNamed(Batch& batch, const absl::Status& why) {
     if (found == batch.end()) continue;
     RunningSequence& sequence = **found;
     batch.erase(found);
-    Fail(sequence,
-         is_first ? why
-                  : absl::Status(
-                        why.code(),
-                        absl::StrCat("sequence ", sequence.request().request_id,
-                                     ": its cold rows did not come")));
+    Mend(sequence, is_first ? why
+                            : absl::UnavailableError(absl::StrCat(
+                                  "sequence ", sequence.request().request_id,
+                                  ": its cold rows did not come")));
     is_first = false;
   }
   return !is_first;
+}
+
+// After a step of this sequence alone, or one that failed for its rows.
+void Engine::Loop::Mend(RunningSequence& sequence, const absl::Status& why) {
+  // A step whose repetitions were discarded as well cannot read its rows.
+  const bool lost_rows = absl::IsUnavailable(why) || absl::IsAborted(why);
+  if (!lost_rows) return Fail(sequence, why);
+  if (sequence.recoveries() < kMaxRecoveries) return Recover(sequence, why);
+  Fail(sequence,
+       absl::Status(why.code(),
+                    absl::StrCat(why.message(), "; rows of this request were ",
+                                 "lost and recomputed ", kMaxRecoveries,
+                                 " times before, which is the most")));
+}
+
+// Its rows are given up, wherever they are, and its tokens processed again, in
+// steps beside those of the others. DESIGN 1, P5.
+void Engine::Loop::Recover(RunningSequence& sequence, const absl::Status& why) {
+  spdlog::warn("request {}: {} tokens are recomputed: {}",
+               sequence.request().request_id, sequence.processed(),
+               std::string(why.message()));
+  const SessionId session = SessionId::Random();
+  sequence.id = cache_->Restart(sequence.id, session);
+  sequence.Replay(session);
+  metrics_.recoveries.Increment();
 }
 
 // Which sequence it was shows when each runs alone; their bits are the same in
@@ -143,9 +168,20 @@ void Engine::Loop::RunAlone(const Batch& batch) {
     if (absl::IsResourceExhausted(alone)) {
       Park(*sequence);
     } else if (!alone.ok()) {
-      Fail(*sequence, alone);
+      Mend(*sequence, alone);
     }
   }
+}
+
+// The youngest is parked; before it the youngest of those that are recomputed:
+// what they lost is not the others' business.
+void Engine::Loop::MakeRoom(Batch& batch) {
+  auto chosen = std::find_if(
+      batch.rbegin(), batch.rend(),
+      [](const RunningSequence* sequence) { return sequence->replaying(); });
+  if (chosen == batch.rend()) chosen = batch.rbegin();
+  Park(**chosen);
+  batch.erase(std::next(chosen).base());
 }
 
 void Engine::Loop::Park(RunningSequence& sequence) {
@@ -226,10 +262,12 @@ void Engine::Loop::Deliver(const Batch& batch, std::span<const int64_t> rows,
   for (size_t i = 0; i < batch.size(); ++i) {
     RunningSequence& sequence = *batch[i];
     if (rows[i] == 0) continue;
-    if (sequence.prefilling()) {
-      metrics_.prompt_tokens.Increment(static_cast<double>(rows[i]));
+    const bool prefilling = sequence.prefilling();
+    const int64_t again = sequence.Advance(rows[i]);
+    metrics_.recomputed_tokens.Increment(static_cast<double>(again));
+    if (prefilling) {
+      metrics_.prompt_tokens.Increment(static_cast<double>(rows[i] - again));
     }
-    sequence.Advance(rows[i]);
     if (!sequence.pending().empty()) continue;
     const auto chosen_by = logits.subspan(vocab * row++, vocab);
     if (options_.logit_sink) {

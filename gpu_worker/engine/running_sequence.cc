@@ -15,6 +15,28 @@ RunningSequence::RunningSequence(GenerationRequest request,
       tokens_(request_.prompt),
       text_(request_.stop_texts, request_.include_stop) {}
 
+int64_t RunningSequence::next_rows() const {
+  const auto prompt = static_cast<int64_t>(request_.prompt.size());
+  const auto known = static_cast<int64_t>(tokens_.size());
+  if (processed_ < prompt) return prompt - processed_;
+  const int64_t to_plan = replay_rows - (processed_ - prompt) % replay_rows;
+  return std::min(known - processed_, to_plan);
+}
+
+int64_t RunningSequence::Advance(int64_t rows) {
+  const int64_t again = std::clamp<int64_t>(replay_end_ - processed_, 0, rows);
+  processed_ += rows;
+  recomputed_ += again;
+  return again;
+}
+
+void RunningSequence::Replay(SessionId session) {
+  ++recoveries_;
+  session_ = session;
+  replay_end_ = std::max(replay_end_, processed_);
+  processed_ = 0;
+}
+
 GenerationEnd RunningSequence::MakeEnd(FinishReason reason) const {
   GenerationEnd end;
   end.reason = reason;

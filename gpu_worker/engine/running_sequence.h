@@ -34,8 +34,18 @@ class RunningSequence {
     return processed_ < static_cast<int64_t>(request_.prompt.size());
   }
 
-  // `rows` pending tokens have been processed.
-  void Advance(int64_t rows) { processed_ += rows; }
+  // Tokens that the next step may process. Behind the prompt a replay goes on
+  // by `replay_rows` at most, and stops where a placement plan is due.
+  int64_t next_rows() const;
+  // `rows` pending tokens have been processed; how many not for the first time.
+  int64_t Advance(int64_t rows);
+
+  // All rows are lost: its tokens are processed again, under another session.
+  // What was chosen and sent stays.
+  void Replay(SessionId session);
+  bool replaying() const { return processed_ < replay_end_; }
+  int recoveries() const { return recoveries_; }
+  int64_t recomputed() const { return recomputed_; }
 
   // Chooses the next token from the logits behind the last known one, sends
   // it, and returns the end if it is the last.
@@ -54,9 +64,10 @@ class RunningSequence {
     return static_cast<int64_t>(tokens_.size() - request_.prompt.size());
   }
 
-  SequenceId id;        // in the KV cache
-  bool parked = false;  // waits for T0
-  bool ended = false;   // to be removed
+  SequenceId id;            // in the KV cache
+  int64_t replay_rows = 1;  // see next_rows()
+  bool parked = false;      // waits for T0
+  bool ended = false;       // to be removed
   absl::Time last_token;
 
  private:
@@ -74,6 +85,9 @@ class RunningSequence {
   absl::Time admitted_;
   std::vector<int32_t> tokens_;  // prompt, then generated
   int64_t processed_ = 0;
+  int64_t replay_end_ = 0;  // tokens that were processed before
+  int64_t recomputed_ = 0;
+  int recoveries_ = 0;
   OutputText text_;
 };
 

@@ -192,7 +192,7 @@ absl::StatusOr<std::span<const std::vector<ColdBlock>>> ColdReads::Layer(
     blocks_[i].clear();
     absl::Status one = AddMapped(sequence, layer, blocks_[i]);
     if (one.ok()) one = AddFetched(sequence, layer, blocks_[i]);
-    if (!one.ok() && !absl::IsAborted(one)) failed.push_back(sequence.id);
+    if (absl::IsUnavailable(one)) failed.push_back(sequence.id);
     status.Update(one);
     std::sort(blocks_[i].begin(), blocks_[i].end(),
               [](const ColdBlock& a, const ColdBlock& b) {
@@ -238,8 +238,13 @@ absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
     NodeLink& link = *links_[static_cast<size_t>(node)];
     if (absl::Status status = Await(fetch, link, FetchDeadline());
         !status.ok()) {
-      return absl::UnavailableError(absl::StrCat(
-          Where(sequence, link, layer, page), ": ", status.message()));
+      const std::string why = absl::StrCat(Where(sequence, link, layer, page),
+                                           ": ", status.message());
+      if (absl::IsResourceExhausted(status)) {
+        return absl::FailedPreconditionError(why);
+      }
+      if (link.healthy()) sequence.remote.distrusted.insert(node);
+      return absl::UnavailableError(why);
     }
     blocks.insert(blocks.end(), fetch->blocks().begin(), fetch->blocks().end());
     sequence.stats.cold_bytes_fetched += static_cast<int64_t>(fetch->bytes());

@@ -42,7 +42,8 @@ class ColdReads {
   uint64_t step_number() const { return step_number_; }
   // The cold blocks of `layer`, one list per part; empty when nothing of the
   // step is cold. UNAVAILABLE naming node, layer and page; `failed` then names
-  // the sequences concerned. ABORTED when a mapped page may not be read in
+  // the sequences whose rows are lost. FAILED_PRECONDITION: no room to receive
+  // them. ABORTED when a mapped page may not be read in
   // place: the step that repeats this one fetches it.
   absl::StatusOr<std::span<const std::vector<ColdBlock>>> Layer(
       int layer, Stream& stream, std::vector<SequenceId>& failed);

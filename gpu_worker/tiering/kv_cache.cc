@@ -290,6 +290,32 @@ void KvCache::Impl::Close(SequenceId id) {
   sequences.erase(id);
 }
 
+// Under another id, so that what the background still reports of the old
+// sessions finds nobody.
+SequenceId KvCache::Impl::Restart(SequenceId id, SessionId session) {
+  Discard();
+  const auto found = sequences.find(id);
+  if (found == sequences.end()) return id;
+  const std::unique_ptr<Sequence> old = std::move(found->second);
+  sequences.erase(found);
+  if (remote != nullptr) remote->Closed(*old);
+  old->table.Clear(lines);
+  SequenceSpec spec = old->spec;
+  spec.session = session;
+  const SequenceId fresh_id{++last_sequence_id};
+  auto fresh =
+      std::make_unique<Sequence>(fresh_id, std::move(spec), old->share_sets,
+                                 geometry, lines.granularity());
+  fresh->TakeFiguresOf(*old);
+  PrepareDestruction(*fresh, geometry, num_query_heads);
+  if (remote != nullptr) {
+    fresh->remote.distrusted = old->remote.distrusted;
+    remote->Opened(*fresh);
+  }
+  sequences[fresh_id] = std::move(fresh);
+  return fresh_id;
+}
+
 void KvCache::Impl::Park(SequenceId id) {
   Sequence* sequence = Find(id);
   if (sequence == nullptr || remote == nullptr || step.active()) return;
@@ -368,6 +394,10 @@ absl::StatusOr<SequenceId> KvCache::Open(const SequenceSpec& spec) {
 }
 
 void KvCache::Close(SequenceId id) { impl_->Close(id); }
+
+SequenceId KvCache::Restart(SequenceId id, SessionId session) {
+  return impl_->Restart(id, session);
+}
 
 absl::Status KvCache::Begin(std::span<const StepRows> rows, Stream& stream) {
   return impl_->Begin(rows, stream);

@@ -158,6 +158,11 @@ class KvCache {
   absl::StatusOr<SequenceId> Open(const SequenceSpec& spec);
   // Returns its lines now and its sessions in the background.
   void Close(SequenceId sequence);
+  // Gives up every row of a sequence, as Close does, and keeps its share and
+  // what its figures have counted: its tokens come again, from the first one
+  // on, under the id that is returned and in sessions of their own. Nodes that
+  // answered and yet gave no good rows are its last choice from then on.
+  SequenceId Restart(SequenceId sequence, SessionId session);
 
   // RESOURCE_EXHAUSTED, at once, when T0 overflows: Park another sequence, or
   // WaitForRoom and try again, or end one.
@@ -166,9 +171,10 @@ class KvCache {
   // ends (or has since Begin), one that failed and is due again, a lost node
   // that is back. False at once when nothing is to come. Not within a step.
   bool WaitForRoom(absl::Duration timeout);
-  // UNAVAILABLE or DATA_LOSS when cold rows did not come: see
-  // failed_sequences(); the step must be discarded. ABORTED when a node did not
-  // attend: discard the step and repeat it.
+  // UNAVAILABLE when cold rows are lost: see failed_sequences();
+  // FAILED_PRECONDITION when there is no room to receive them; the step must be
+  // discarded. ABORTED when a node did not attend: discard the step and repeat
+  // it.
   absl::StatusOr<LayerView> PrepareLayer(int layer);
   // The layer's rotated queries, f32 [rows][query heads][head_dim], host
   // memory, read before return; `scale` as attention applies it.
@@ -177,7 +183,8 @@ class KvCache {
   absl::Status Commit();
   // Ends the step; the rows that Begin added are gone. Nothing without one.
   void Discard();
-  // Whose cold rows failed the last PrepareLayer; the others can go on.
+  // Whose cold rows failed the last PrepareLayer: Restart them, or end them.
+  // The others can go on.
   const std::vector<SequenceId>& failed_sequences() const;
 
   // Drops every line that is stored. The sequence may run again any time.

@@ -51,6 +51,7 @@ struct KvCache::Impl {
   void NotePlan(const Sequence& sequence, const absl::Status& plan);
   void Discard();
   void Close(SequenceId id);
+  SequenceId Restart(SequenceId id, SessionId session);
   void Park(SequenceId id);
   absl::Status Drain(absl::Duration timeout);
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -51,6 +52,7 @@ struct RemoteState {
     absl::Time evict_retry_at = absl::InfinitePast();
   };
   std::vector<int> order;         // nodes by preference (stripes.h)
+  std::set<int> distrusted;       // healthy, and yet gave no good rows
   std::vector<OnNode> nodes;      // by node index
   std::vector<RemotePage> pages;  // every page that may ever be full
 

@@ -63,6 +63,16 @@ uint64_t SinksOf(const Sequence& sequence, int page_index) {
   return slots;
 }
 
+// With stripes that take turns a distrusted node has none, unless all are.
+std::vector<int> TrustedFirst(std::vector<int> order,
+                              const std::set<int>& distrusted, bool spread) {
+  const auto others = std::stable_partition(
+      order.begin(), order.end(),
+      [&](int node) { return !distrusted.contains(node); });
+  if (spread && others != order.begin()) order.erase(others, order.end());
+  return order;
+}
+
 }  // namespace
 
 RemoteTier::RemoteTier(const TieringOptions& options,
@@ -119,7 +129,8 @@ void RemoteTier::Opened(Sequence& sequence) {
   std::vector<std::string> ids;
   for (const auto& link : links_) ids.push_back(link->node_id());
   RemoteState& remote = sequence.remote;
-  remote.order = NodeOrder(sequence.spec.session, ids);
+  remote.order = TrustedFirst(NodeOrder(sequence.spec.session, ids),
+                              remote.distrusted, options_.spread);
   remote.nodes.resize(links_.size());
   remote.pages.resize(
       static_cast<size_t>(sequence.spec.max_tokens / kPageTokens));

@@ -112,6 +112,16 @@ struct Sequence {
     reads_by_node[index] += rows;
   }
 
+  // Of an earlier life of this sequence; what that destroyed is destroyed
+  // again.
+  void TakeFiguresOf(const Sequence& old) {
+    stats = old.stats;
+    reads_by_node = old.reads_by_node;
+    stats.destroyed_rows = stats.evictions = stats.broken_scores = 0;
+    stats.destroyed_share = stats.destroyed_share_average = 0;
+    stats.evictions_digest = 0;
+  }
+
   void NotePeak(const T0Lines& lines) {
     const auto sets = static_cast<uint64_t>(table.resident_sets());
     stats.t0_peak_bytes = std::max(

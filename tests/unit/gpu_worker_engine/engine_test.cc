@@ -219,32 +219,6 @@ TEST_F(EngineTest, ACancelIsServedWhileAStepWaitsForRoom) {
   EXPECT_EQ(Collect(*stream).end.reason, FinishReason::kCancelled);
 }
 
-TEST_F(EngineTest, ALostNodeEndsOnlyThoseWhoseRowsAreColdOnIt) {
-  // The node is lost between two steps, as soon as a row is cold.
-  std::shared_ptr<GenerationStream> warm;
-  absl::Notification lost;
-  options_.cache_sink = [&, this](const EngineView& engine, const std::string&,
-                                  int64_t) {
-    if (lost.HasBeenNotified()) return;
-    if (engine.Sequences().front().tiers.t1_tokens == 0) return;
-    node_.SetDown(true);
-    warm = Submit("warm", 2, 20);
-    lost.Notify();
-  };
-  Start(1024);
-  const auto cold = Submit("cold", 1, 8000);
-  ASSERT_TRUE(lost.WaitForNotificationWithTimeout(kLong));
-
-  const Output run = Collect(*warm);
-  EXPECT_EQ(run.end.reason, FinishReason::kLength) << run.end.error;
-  EXPECT_EQ(run.tokens, TokensAlone(2, 20));
-  const Output failed = Collect(*cold);
-  EXPECT_EQ(failed.end.reason, FinishReason::kError);
-  EXPECT_EQ(failed.end.error.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(failed.end.error.message()), HasSubstr("cold"));
-  engine_ = nullptr;  // before what its sink refers to
-}
-
 TEST_F(EngineTest, ADeadlineEndsWhoRunsAndWhoWaits) {
   const absl::Time deadline = absl::Now() + absl::Seconds(1);
   options_.max_sequences = 1;
