@@ -243,7 +243,9 @@ absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
       if (absl::IsResourceExhausted(status)) {
         return absl::FailedPreconditionError(why);
       }
-      if (link.healthy()) sequence.remote.distrusted.insert(node);
+      if (link.healthy() && !absl::IsUnavailable(status)) {
+        sequence.remote.distrusted.insert(node);
+      }
       return absl::UnavailableError(why);
     }
     blocks.insert(blocks.end(), fetch->blocks().begin(), fetch->blocks().end());

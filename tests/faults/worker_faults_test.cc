@@ -1,6 +1,6 @@
 // A worker and its nodes under injected faults and real ones: a request ends
-// with the fault-free tokens or with a clear error, never with others, and
-// never hangs (DESIGN P4, P7).
+// with the fault-free tokens, or with a clear error where neither a node nor T0
+// can hold its rows, and never hangs (DESIGN P4, P5, P7).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -137,9 +137,9 @@ class WorkerFaultsTest : public ::testing::Test {
     return sum;
   }
 
-  // Runs a request over a node whose messages suffer; true when it lived. T0
-  // does not hold its whole context.
-  bool SurvivesFaults(int seed, const std::string& rates) {
+  // Runs a request over a node whose messages suffer. T0 does not hold its
+  // whole context.
+  void ExpectSurvives(int seed, const std::string& rates) {
     constexpr int32_t kManyTokens = 1400;
     StartNode();
     StartWorker({absl::StrCat("--faults=seed=", seed, ",", rates),
@@ -148,13 +148,9 @@ class WorkerFaultsTest : public ::testing::Test {
     faults_noticed_ += FaultsNoticed();
     EndAll();
     ExpectReferenceTokens(generated);
-    if (!generated.finished.has_value()) {
-      EXPECT_THAT(ErrorOf(generated), HasSubstr("node"));
-      return false;
-    }
+    ASSERT_TRUE(generated.finished.has_value()) << ErrorOf(generated);
     EXPECT_EQ(generated.tokens.size(), static_cast<size_t>(kManyTokens));
     EXPECT_GT(generated.finished->tiers().cold_rows_fetched(), 0);
-    return true;
   }
 
   inline static std::vector<int32_t> reference_;
@@ -163,23 +159,20 @@ class WorkerFaultsTest : public ::testing::Test {
   std::unique_ptr<WorkerProcess> worker_;
 };
 
-// A fetch is tried twice. One answer in 850 is hit: of some 4,300 fetches of a
-// request a handful, both tries of one in 0.6 % of the requests. Which message
-// meets which fate depends on when the others come.
+// A fetch is tried twice, and what is lost is recomputed. Which message meets
+// which fate depends on when the others come.
 TEST_F(WorkerFaultsTest, RareFaultsEndNoRequest) {
-  int survived = 0;
   for (int seed = 1; seed <= 4; ++seed) {
-    survived += SurvivesFaults(seed,
-                               "drop=0.0001,flip=0.00075,truncate=0.00033,"
-                               "reorder=0.02,delay=0.05:1ms");
+    ExpectSurvives(seed,
+                   "drop=0.0001,flip=0.00075,truncate=0.00033,"
+                   "reorder=0.02,delay=0.05:1ms");
   }
-  EXPECT_GE(survived, 2);
   EXPECT_GT(faults_noticed_, 0);
 }
 
-TEST_F(WorkerFaultsTest, FrequentFaultsChangeNoToken) {
+TEST_F(WorkerFaultsTest, FrequentFaultsEndNoRequest) {
   for (int seed = 1; seed <= 2; ++seed) {
-    SurvivesFaults(seed,
+    ExpectSurvives(seed,
                    "drop=0.002,flip=0.01,truncate=0.005,reorder=0.02,"
                    "delay=0.05:1ms");
   }
@@ -202,7 +195,7 @@ TEST_F(WorkerFaultsTest, AKilledNodeEndsItsRequestsClearlyAndNoOthers) {
 
 TEST_F(WorkerFaultsTest, AFrozenNodeDoesNotHangARequest) {
   StartNode();
-  StartWorker({kLateAnswers, "--fetch-timeout=1s"});
+  StartWorker({kLateAnswers, "--fetch-timeout=1s", "--lease=5s"});
 
   const Generated struck = StrikeInMidGeneration(SIGSTOP);
   cluster_->nodes().front().process.Signal(SIGCONT);

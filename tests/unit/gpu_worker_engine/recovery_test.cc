@@ -171,7 +171,7 @@ class RecoveryTest : public ::testing::Test {
 
   // Calls `act` once, on the engine's thread, while `id` is recomputed.
   void WhileRecomputed(const std::string& id, std::function<void()> act) {
-    on_token_ = [=, this, strike = std::move(on_token_), acted = false](
+    on_token_ = [=, strike = std::move(on_token_), acted = false](
                     const EngineView& engine, const std::string& of) mutable {
       strike(engine, of);
       if (acted || InfoOf(engine, id).state != "recompute") return;
