@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/conformance/transport_fixture.h"
@@ -24,7 +25,10 @@ class TransportConformanceTest : public ::testing::Test {
  protected:
   using Mode = TestServer::Mode;
 
-  void SetUp() override { StartServer(0); }
+  void SetUp() override {
+    const absl::Status started = StartServer(0);
+    ASSERT_TRUE(started.ok()) << started;
+  }
 
   // Every test ends with the same account: what was submitted completed once,
   // and no lent byte is still out.
@@ -44,12 +48,11 @@ class TransportConformanceTest : public ::testing::Test {
     EXPECT_EQ(leases_.out(), 0);
   }
 
-  void StartServer(uint16_t port) {
+  absl::Status StartServer(uint16_t port) {
     server_transport_ = backend_.Create(server_.Options(&executor_));
     server_.set_transport(server_transport_.get());
-    const auto bound = server_transport_->Listen(kHost, port);
-    ASSERT_TRUE(bound.ok()) << bound.status();
-    port_ = *bound;
+    FARKV_ASSIGN_OR_RETURN(port_, server_transport_->Listen(kHost, port));
+    return absl::OkStatus();
   }
 
   TransportOptions ClientOptions() {
@@ -360,6 +363,9 @@ TYPED_TEST_P(TransportConformanceTest, EndedOperationsGiveTheirSlotsBack) {
     EXPECT_EQ(result.status().code(), absl::StatusCode::kDeadlineExceeded);
   }
 
+  // One that ends while it is queued has its slot until the queue is seen to.
+  EXPECT_TRUE(Eventually(
+      [&] { return this->client_->counters().open_operations == 0; }));
   this->server_.TakeHeld();
   this->server_.set_mode(TestServer::Mode::kEcho);
   this->ExpectEcho(RandomBytes(10, 1));
@@ -410,9 +416,8 @@ TYPED_TEST_P(TransportConformanceTest, AnUnknownPeerIsNotFound) {
 }
 
 TYPED_TEST_P(TransportConformanceTest, NobodyListeningMeansUnavailable) {
-  this->StartClient();
-  this->client_.reset();
-  this->server_transport_.reset();
+  const SilentPort silent;
+  this->port_ = silent.port();
 
   this->StartClient();
   const auto submitted = this->Submit(RandomBytes(100, 1));
@@ -435,19 +440,27 @@ TYPED_TEST_P(TransportConformanceTest, ATakenPortIsNamed) {
 }
 
 TYPED_TEST_P(TransportConformanceTest, AServerComesBackOnItsPort) {
-  this->StartClient();
-  this->Hold(2);
+  absl::Status back = absl::AlreadyExistsError("not tried yet");
+  // Whoever takes the port meanwhile may keep it.
+  for (int tries = 1; absl::IsAlreadyExists(back) && tries <= 5; ++tries) {
+    this->client_.reset();
+    this->server_transport_.reset();
+    ASSERT_TRUE(this->StartServer(0).ok());
+    this->StartClient();
+    this->Hold(2);
 
-  this->server_.TakeHeld();
-  this->server_transport_.reset();
-  for (const auto& result : this->results_.Wait(2)) {
-    EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable);
+    this->server_.TakeHeld();
+    this->server_transport_.reset();
+    for (const auto& result : this->results_.Wait(2)) {
+      EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable);
+    }
+    EXPECT_TRUE(Eventually([&] { return this->client_lost_.load() == tries; }));
+    EXPECT_FALSE(this->Submit({}).ok());
+
+    back = this->StartServer(this->port_);
   }
-  EXPECT_TRUE(Eventually([&] { return this->client_lost_.load() == 1; }));
-  EXPECT_FALSE(this->Submit({}).ok());
-
+  ASSERT_TRUE(back.ok()) << back;
   this->server_.set_mode(TestServer::Mode::kEcho);
-  this->StartServer(this->port_);
   const auto peer = this->client_->Connect(kHost, this->port_);
   ASSERT_TRUE(peer.ok()) << peer.status();
   this->peer_ = *peer;

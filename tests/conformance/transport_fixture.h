@@ -3,6 +3,11 @@
 #ifndef FARKV_TESTS_CONFORMANCE_TRANSPORT_FIXTURE_H_
 #define FARKV_TESTS_CONFORMANCE_TRANSPORT_FIXTURE_H_
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -93,6 +98,31 @@ bool Eventually(Predicate predicate) {
   }
   return true;
 }
+
+// A TCP port of the loopback address that nobody listens on, nor can while it
+// is bound here.
+class SilentPort {
+ public:
+  SilentPort() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(bind(fd_, any, size), 0);
+    EXPECT_EQ(getsockname(fd_, any, &size), 0);
+    port_ = ntohs(address.sin_port);
+  }
+  ~SilentPort() { close(fd_); }
+  SilentPort(const SilentPort&) = delete;
+  SilentPort& operator=(const SilentPort&) = delete;
+
+  uint16_t port() const { return port_; }
+
+ private:
+  const int fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  uint16_t port_ = 0;
+};
 
 // A transport that answers, or keeps requests for later.
 class TestServer {
