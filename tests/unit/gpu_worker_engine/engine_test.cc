@@ -287,6 +287,7 @@ TEST_F(EngineTest, CrowdsOverAScarceT0ChangeNobodysTokens) {
   constexpr int64_t kTokens = 200;
   options_.max_sequences = 4;
   options_.max_queue = kRequests;
+  options_.await_stores_every = 16;  // cold rows, however busy the node
   Start(3 * ShareInSets(kTokens));
   node_.RefuseStores(20);
   std::vector<std::shared_ptr<GenerationStream>> streams;
