@@ -35,6 +35,7 @@ absl::Status Bad(const char* flag, const absl::Status& status) {
 
 absl::Status ReadPeers(const char* flag, const std::vector<std::string>& typed,
                        const char* fallback, std::vector<std::string>& peers) {
+  if (typed == std::vector<std::string>{"none"}) return absl::OkStatus();
   for (const std::string& list : typed) {
     const auto parsed = ParsePeers(list);
     if (!parsed.ok()) return Bad(flag, parsed.status());
@@ -42,6 +43,17 @@ absl::Status ReadPeers(const char* flag, const std::vector<std::string>& typed,
     peers.insert(peers.end(), parsed->begin(), parsed->end());
   }
   if (peers.empty()) peers = {fallback};
+  return absl::OkStatus();
+}
+
+absl::Status ReadTime(const char* flag, const std::string& typed,
+                      absl::Duration& time) {
+  const auto parsed = ParseDuration(typed);
+  if (!parsed.ok()) return Bad(flag, parsed.status());
+  if (*parsed < absl::Milliseconds(1) || *parsed > absl::Hours(24)) {
+    return Bad(flag, typed + " is outside 1ms to 24h");
+  }
+  time = *parsed;
   return absl::OkStatus();
 }
 
@@ -146,12 +158,9 @@ absl::Status Finish(const CommonArguments& typed, CliOptions& options) {
       ReadPeers("--nodes", typed.nodes, "127.0.0.1:7402", options.nodes));
   FARKV_RETURN_IF_ERROR(
       ReadPeers("--workers", typed.workers, "127.0.0.1:7502", options.workers));
-  const auto timeout = ParseDuration(typed.timeout);
-  if (!timeout.ok()) return Bad("--timeout", timeout.status());
-  if (*timeout < absl::Milliseconds(1) || *timeout > absl::Hours(24)) {
-    return Bad("--timeout", typed.timeout + " is outside 1ms to 24h");
-  }
-  options.timeout = *timeout;
+  FARKV_RETURN_IF_ERROR(ReadTime("--timeout", typed.timeout, options.timeout));
+  FARKV_RETURN_IF_ERROR(ReadTime("--watch-interval", typed.watch_interval,
+                                 options.watch.interval));
   // The files are read again for each channel.
   return MakeChannelCredentials(options.tls).status();
 }

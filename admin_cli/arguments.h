@@ -10,14 +10,17 @@
 
 #include "absl/status/status.h"
 #include "admin_cli/options.h"
+#include "admin_cli/preflight.h"
 
 namespace farkv {
 
 // Lists are comma-separated, and a flag that may be repeated has one element
 // for each time.
 struct CommonArguments {
-  std::vector<std::string> nodes, workers;  // empty: the defaults
+  // Empty: the defaults; "none": nobody.
+  std::vector<std::string> nodes, workers;
   std::string timeout = "60s";
+  std::string watch_interval = "2s";
 };
 
 struct GenerateArguments {
@@ -27,11 +30,18 @@ struct GenerateArguments {
   std::vector<std::string> stop_ids, forced_ids;
 };
 
+struct PreflightArguments {
+  std::string role = "all";  // node, worker, all
+  std::string t1_bytes = "1GiB", t2_bytes = "0B";
+  std::string listen;  // empty: the role's defaults; "none"
+};
+
 // Each copies what it has checked into `options`. INVALID_ARGUMENT "--FLAG:
 // what is wrong with which value"; NOT_FOUND for a prompt file that cannot be
 // read.
 absl::Status Finish(const CommonArguments& typed, CliOptions& options);
 absl::Status Finish(const GenerateArguments& typed, GenerateOptions& options);
+absl::Status Finish(const PreflightArguments& typed, PreflightOptions& options);
 
 }  // namespace farkv
 

@@ -6,6 +6,7 @@
 #include "admin_cli/commands.h"
 #include "admin_cli/output.h"
 #include "admin_cli/peers.h"
+#include "admin_cli/tables.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status_codec.h"
 
@@ -28,15 +29,11 @@ void PrintHead(const Sequence& sequence) {
 
 void PrintTierMap(const CliOptions& options,
                   const GetTierMapResponse& response) {
-  if (options.output == "table") PrintHead(response.sequence());
-  Output output("TierMap", {{"PAGE", "page"},
-                            {"STORED", "stored"},
-                            {"NODE", "node"},
-                            {"TIER OF EACH TOKEN", "tiers"}});
-  for (const auto& page : response.pages()) {
-    output.AddRow(
-        {page.page_index(), page.stored(), page.node_id(), page.tiers()});
+  if (!options.output.IsDocument() && options.output.format != "name") {
+    PrintHead(response.sequence());
   }
+  Output output = TierMapOutput();
+  for (const auto& page : response.pages()) AddPageTiers(page, output);
   output.Print(options.output, std::cout);
 }
 

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "admin_cli/commands.h"
+#include "admin_cli/output.h"
 #include "admin_cli/peers.h"
 #include "common/rpc/status_codec.h"
 #include "farkv/worker/v1/generation_service.grpc.pb.h"
@@ -165,7 +166,7 @@ int Generate(const CliOptions& options, const GenerateOptions& generate) {
                        absl::ToChronoMilliseconds(options.timeout));
   const auto stub = GenerationService::NewStub(*channel);
   const auto reader = stub->Generate(&context, MakeRequest(generate));
-  Collector collector(options.output == "json");
+  Collector collector(options.output.IsDocument());
   for (GenerateResponse response; reader->Read(&response);) {
     collector.Take(response);
   }
@@ -182,8 +183,8 @@ int Generate(const CliOptions& options, const GenerateOptions& generate) {
         /*answered=*/true);
     return kExitError;
   }
-  if (options.output == "json") {
-    std::cout << collector.Document().dump(2) << "\n";
+  if (options.output.IsDocument()) {
+    PrintDocument(collector.Document(), options.output.format, std::cout);
   } else {
     std::cout << "\n";
     if (generate.usage)

@@ -1,26 +1,17 @@
 #include <iostream>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "admin_cli/commands.h"
 #include "admin_cli/output.h"
 #include "admin_cli/peers.h"
-#include "common/base/parse.h"
+#include "admin_cli/tables.h"
 #include "common/process/version.h"
-#include "common/rpc/duration_codec.h"
 
 namespace farkv {
 namespace {
 
 using namespace admin::v1;  // NOLINT: the messages of the admin service
-
-std::string Seconds(const google::protobuf::Duration& duration) {
-  return absl::FormatDuration(
-      absl::Trunc(FromProto(duration), absl::Milliseconds(100)));
-}
-
-std::string TierName(types::v1::Tier tier) {
-  return absl::StrCat("T", static_cast<int>(tier) - 1);
-}
 
 std::vector<std::string> Everyone(const CliOptions& options) {
   std::vector<std::string> all = options.nodes;
@@ -28,100 +19,93 @@ std::vector<std::string> Everyone(const CliOptions& options) {
   return all;
 }
 
-void AddPool(const Pool& pool, Output& output) {
-  output.AddRow({pool.owner_id(), TierName(pool.tier()),
-                 FormatBytes(pool.capacity_bytes()), pool.used_bytes(),
-                 pool.used_pages(), pool.capacity_pages(),
-                 pool.reserved_pages(), pool.quarantined_pages(),
-                 pool.live_rows(), pool.slabs(), pool.huge_pages()});
+// FAILED_PRECONDITION when the process is of the other kind.
+grpc::Status MustBe(ProcessKind kind, const GetProcessResponse& process) {
+  if (process.kind() == kind) return grpc::Status::OK;
+  const std::string why =
+      kind == PROCESS_KIND_MEMORY_NODE
+          ? absl::StrCat("this is worker ", process.id(),
+                         ", not a memory node; for workers: get sequences or "
+                         "get pools, with --workers")
+          : absl::StrCat("this is memory node ", process.id(),
+                         ", not a worker; for nodes: get nodes or get pools, "
+                         "with --nodes");
+  return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, why);
 }
 
-void AddSession(const Session& session, const std::string& node,
-                Output& output) {
-  const auto& g = session.geometry();
-  output.AddRow(
-      {ShownSession(session.session_id()), node, session.tenant(),
-       session.worker_id(),
-       absl::StrCat(g.num_layers(), "x", g.num_kv_heads(), "x", g.head_dim()),
-       session.pages(), session.stored_pages(), FormatBytes(session.bytes()),
-       Seconds(session.lease_remaining()), Seconds(session.age())});
+using AddProcess = void (*)(const GetProcessResponse& process,
+                            const std::string& address, Output& output);
+
+// One row, or several, for each process; of any kind when `kind` is none.
+int GetProcesses(const CliOptions& options,
+                 const std::vector<std::string>& addresses, ProcessKind kind,
+                 Output output, AddProcess add) {
+  const int code =
+      ForEachPeer(options, addresses,
+                  [&](AdminStub& stub, grpc::ClientContext* context,
+                      const std::string& address) {
+                    GetProcessResponse response;
+                    auto status = stub.GetProcess(context, {}, &response);
+                    if (status.ok() && kind != PROCESS_KIND_UNSPECIFIED) {
+                      status = MustBe(kind, response);
+                    }
+                    if (status.ok()) add(response, address, output);
+                    return status;
+                  });
+  output.Print(options.output, std::cout);
+  return code;
 }
 
 }  // namespace
 
 int GetNodes(const CliOptions& options) {
-  Output output("NodeList", {{"NODE", "id"},
-                             {"ADDRESS", "address"},
-                             {"STATE", "state"},
-                             {"EPOCH", "epoch"},
-                             {"SESSIONS", "sessions"},
-                             {"UPTIME", "uptime"},
-                             {"KERNELS", "kernelTarget"},
-                             {"VERSION", "version"}});
-  const int code = ForEachPeer(
-      options, options.nodes,
-      [&](AdminStub& stub, grpc::ClientContext* context,
-          const std::string& address) {
-        GetProcessResponse response;
-        const auto status = stub.GetProcess(context, {}, &response);
-        if (!status.ok()) return status;
-        if (response.kind() == PROCESS_KIND_WORKER) {
-          return grpc::Status(
-              grpc::StatusCode::FAILED_PRECONDITION,
-              absl::StrCat("this is worker ", response.id(),
-                           ", not a memory node; for workers: get sequences "
-                           "or get pools, with --workers"));
-        }
-        const char* state = response.draining()   ? "draining"
-                            : response.pressure() ? "pressure"
-                                                  : "ready";
-        output.AddRow({response.id(), address, state, response.epoch(),
-                       response.sessions(), Seconds(response.uptime()),
-                       response.handshake().kernel_target(),
-                       response.handshake().software_version()});
-        return status;
-      });
-  output.Print(options.output, std::cout);
-  return code;
+  return GetProcesses(options, options.nodes, PROCESS_KIND_MEMORY_NODE,
+                      NodeOutput(), AddNode);
+}
+
+int GetWorkers(const CliOptions& options) {
+  return GetProcesses(options, options.workers, PROCESS_KIND_WORKER,
+                      WorkerOutput(), AddWorker);
+}
+
+int ViewConfig(const CliOptions& options) {
+  return GetProcesses(options, Everyone(options), PROCESS_KIND_UNSPECIFIED,
+                      ConfigOutput(), AddConfig);
 }
 
 int GetPools(const CliOptions& options) {
-  Output output("PoolList", {{"OWNER", "owner"},
-                             {"TIER", "tier"},
-                             {"CAPACITY", "capacity"},
-                             {"USED-BYTES", "usedBytes"},
-                             {"PAGES", "usedPages"},
-                             {"OF", "capacityPages"},
-                             {"RESERVED", "reservedPages"},
-                             {"QUARANTINED", "quarantinedPages"},
-                             {"LIVE-ROWS", "liveRows"},
-                             {"SLABS", "slabs"},
-                             {"HUGE", "hugePages"}});
+  Output output = PoolOutput();
   const int code = ForEachPeer(
       options, Everyone(options),
       [&](AdminStub& stub, grpc::ClientContext* context, const std::string&) {
         ListPoolsResponse response;
         const auto status = stub.ListPools(context, {}, &response);
-        for (const Pool& pool : response.pools()) {
-          AddPool(pool, output);
-        }
+        for (const Pool& pool : response.pools()) AddPool(pool, output);
         return status;
       });
   output.Print(options.output, std::cout);
   return code;
 }
 
+int GetPeers(const CliOptions& options) {
+  Output output = PeerOutput();
+  const int code =
+      ForEachPeer(options, Everyone(options),
+                  [&](AdminStub& stub, grpc::ClientContext* context,
+                      const std::string& address) {
+                    ListPeersResponse response;
+                    const auto status = stub.ListPeers(context, {}, &response);
+                    for (const Peer& peer : response.peers()) {
+                      AddPeer(peer, address, output);
+                    }
+                    return status;
+                  });
+  output.Print(options.output, std::cout);
+  return code;
+}
+
 int GetSessions(const CliOptions& options) {
-  Output output("SessionList", {{"SESSION", "id"},
-                                {"NODE", "node"},
-                                {"TENANT", "tenant"},
-                                {"WORKER", "worker"},
-                                {"GEOMETRY", "geometry"},
-                                {"PAGES", "pages"},
-                                {"STORED", "storedPages"},
-                                {"BYTES", "bytes"},
-                                {"LEASE", "leaseRemaining"},
-                                {"AGE", "age"}});
+  Output output = SessionOutput();
   const int code = ForEachPeer(
       options, options.nodes,
       [&](AdminStub& stub, grpc::ClientContext* first,
@@ -150,26 +134,14 @@ int GetSessions(const CliOptions& options) {
 }
 
 int GetSequences(const CliOptions& options) {
-  Output output("SequenceList", {{"REQUEST", "requestId"},
-                                 {"SESSION", "sessionId"},
-                                 {"STATE", "state"},
-                                 {"PROMPT", "promptTokens"},
-                                 {"GENERATED", "generatedTokens"},
-                                 {"T0", "t0Tokens"},
-                                 {"T1", "t1Tokens"},
-                                 {"COLD-ROWS", "coldRowsRead"},
-                                 {"COLD-MODE", "coldMode"},
-                                 {"AGE", "age"}});
+  Output output = SequenceOutput();
   const int code = ForEachPeer(
       options, options.workers,
       [&](AdminStub& stub, grpc::ClientContext* context, const std::string&) {
         ListSequencesResponse response;
         const auto status = stub.ListSequences(context, {}, &response);
-        for (const Sequence& s : response.sequences()) {
-          output.AddRow({s.request_id(), ShownSession(s.session_id()),
-                         s.state(), s.prompt_tokens(), s.generated_tokens(),
-                         s.t0_tokens(), s.t1_tokens(), s.cold_rows_read(),
-                         s.cold_mode(), Seconds(s.age())});
+        for (const Sequence& sequence : response.sequences()) {
+          AddSequence(sequence, output);
         }
         return status;
       });

@@ -15,13 +15,30 @@ namespace farkv {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitError = 1;
 inline constexpr int kExitUsage = 2;
-inline constexpr int kExitPartial = 3;    // some of the peers failed
-inline constexpr int kExitUnhealthy = 4;  // no peer could be reached
+inline constexpr int kExitPartial = 3;  // some of the peers failed
+// No peer could be reached, or a check of preflight or verify failed.
+inline constexpr int kExitUnhealthy = 4;
+
+struct OutputOptions {
+  std::string format = "table";  // table, wide, json, yaml, name
+  std::string sort_by;           // a column; empty: as it comes
+  bool no_headers = false;       // of tables
+
+  // JSON or YAML, else text.
+  bool IsDocument() const { return format == "json" || format == "yaml"; }
+};
+
+struct WatchOptions {
+  bool enabled = false;
+  absl::Duration interval = absl::Seconds(2);
+  int64_t count = 0;  // rounds; 0: until it is stopped
+};
 
 struct CliOptions {
   std::vector<std::string> nodes;    // admin addresses of memory nodes
   std::vector<std::string> workers;  // admin addresses of workers
-  std::string output = "table";      // table, json
+  OutputOptions output;
+  WatchOptions watch;
   absl::Duration timeout = absl::Seconds(5);
   TlsOptions tls;
 };
