@@ -18,10 +18,11 @@ packages="
   libdnnl-dev ocl-icd-opencl-dev opencl-c-headers
   libhwy-dev libnuma-dev libisal-dev
   libpcre2-dev libutf8proc-dev
-  openssl curl iproute2 procps python3-pip
+  openssl curl iproute2 procps python3-pip python3-yaml
 "
 # openssl, curl, iproute2, procps: tests make certificates, ask HTTP endpoints,
 # shape links and look at processes. python3-pip: scripts/fetch_model.sh.
+# python3-yaml: tests/deploy.
 
 missing=
 for package in $packages; do
