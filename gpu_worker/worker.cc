@@ -2,6 +2,8 @@
 
 #include "common/base/status_macros.h"
 #include "common/telemetry/log.h"
+#include "gpu_worker/service/generation_service.h"
+#include "gpu_worker/service/worker_admin_service.h"
 
 namespace farkv {
 
@@ -27,6 +29,10 @@ Worker::NodeMetrics::NodeMetrics(Metrics& metrics, const std::string& address)
           "farkv_worker_node_failed_stores_total",
           "Pages whose store failed and is tried again", {{"node", address}})),
       transport(metrics, "farkv_worker_", {{"node", address}}) {}
+
+Worker::Worker(WorkerFlags flags) : flags_(std::move(flags)) {}
+
+Worker::~Worker() = default;
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(
     WorkerFlags flags, std::map<std::string, std::string> config) {

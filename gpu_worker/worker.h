@@ -16,17 +16,20 @@
 #include "common/telemetry/metrics.h"
 #include "common/transport/transport_metrics.h"
 #include "gpu_worker/engine/engine.h"
-#include "gpu_worker/service/generation_service.h"
-#include "gpu_worker/service/worker_admin_service.h"
 #include "gpu_worker/worker_flags.h"
 
 namespace farkv {
+
+class GenerationServiceImpl;
+class WorkerAdminService;
 
 class Worker {
  public:
   // Ready to serve when it returns. `config` is shown by the admin service.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(
       WorkerFlags flags, std::map<std::string, std::string> config);
+
+  ~Worker();
 
   // Refuses new requests, lets running ones end within the grace, closes.
   void DrainAndStop();
@@ -39,7 +42,7 @@ class Worker {
   }
 
  private:
-  explicit Worker(WorkerFlags flags) : flags_(std::move(flags)) {}
+  explicit Worker(WorkerFlags flags);
   // Gauges that are read from snapshots at each scrape.
   void RefreshGauges();
 

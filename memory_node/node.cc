@@ -17,6 +17,8 @@
 #include "memory_node/compress/compressor.h"
 #include "memory_node/pool/host_memory.h"
 #include "memory_node/pool/memfd_source.h"
+#include "memory_node/service/admin_service.h"
+#include "memory_node/service/memory_service.h"
 
 namespace farkv {
 namespace {

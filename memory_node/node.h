@@ -35,11 +35,12 @@
 #include "memory_node/node_options.h"
 #include "memory_node/pool/page_pool.h"
 #include "memory_node/pool/pool_filler.h"
-#include "memory_node/service/admin_service.h"
-#include "memory_node/service/memory_service.h"
 #include "memory_node/service/node_events.h"
 
 namespace farkv {
+
+class AdminService;
+class MemoryService;
 
 // Makes the data plane's transport; `directory` is for fault decorators.
 using NodeTransportFactory =

@@ -3,8 +3,6 @@
 #ifndef FARKV_COMMON_RPC_SERVER_H_
 #define FARKV_COMMON_RPC_SERVER_H_
 
-#include <grpcpp/grpcpp.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +12,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/rpc/tls_options.h"
+
+// Not included: gRPC's headers take two seconds of every file that reads them.
+namespace grpc {
+class Server;
+class Service;
+}  // namespace grpc
 
 namespace farkv {
 
