@@ -143,7 +143,7 @@ class WorkerFaultsTest : public ::testing::Test {
     constexpr int32_t kManyTokens = 1400;
     StartNode();
     StartWorker({absl::StrCat("--faults=seed=", seed, ",", rates),
-                 "--fetch-timeout=1s"});
+                 "--fetch-timeout=1s", "--heartbeat=2s"});
     const Generated generated = worker_->Generate(LongRequest(kManyTokens));
     faults_noticed_ += FaultsNoticed();
     EndAll();

@@ -244,7 +244,7 @@ TEST_F(RecoveryTest, ANodeThatForgotItsSessionsIsUsedAgain) {
 }
 
 TEST_F(RecoveryTest, WithoutANodeARequestGoesOnInT0AndOthersAreLeftAlone) {
-  const GenerationRequest request = Request("main", 32, 2000);
+  const GenerationRequest request = Request("main", 32, 1000);
   const GenerationRequest other = Request("other", 32, 20);
   Start(1024, 1);
   std::shared_ptr<GenerationStream> warm;
@@ -365,8 +365,8 @@ class EndInReplayTest : public RecoveryTest {
     return run;
   }
 
-  GenerationRequest main_ = Request("main", 32, 1500);
-  GenerationRequest company_ = Request("company", 32, 2000);
+  GenerationRequest main_ = Request("main", 32, 800);
+  GenerationRequest company_ = Request("company", 32, 1000);
 };
 
 TEST_F(EndInReplayTest, ACancelEndsARequestThatIsRecomputed) {
@@ -388,7 +388,7 @@ TEST_F(EndInReplayTest, ADeadlineEndsARequestThatIsRecomputed) {
   const Output run = Run();
 
   EXPECT_EQ(run.end.reason, FinishReason::kDeadline);
-  EXPECT_LT(run.tokens.size(), 1500u);
+  EXPECT_LT(run.tokens.size(), 800u);
 }
 
 TEST_F(RecoveryTest, EventsThatDestroyedRowsTakePlaceAgainAsTheyDid) {
