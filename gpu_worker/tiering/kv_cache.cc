@@ -383,8 +383,9 @@ absl::StatusOr<std::unique_ptr<KvCache>> KvCache::CreateWith(
         RemoteTier::Create(impl->options, geometry, device, access));
     impl->reads = std::make_unique<ColdReads>(impl->options, geometry, device,
                                               impl->remote->links());
-    impl->pushdown = std::make_unique<Pushdown>(
-        impl->options, geometry, num_query_heads, impl->remote->links());
+    impl->pushdown =
+        std::make_unique<Pushdown>(impl->options, geometry, num_query_heads,
+                                   impl->remote->links(), *access.clock);
   }
   return std::unique_ptr<KvCache>(new KvCache(std::move(impl)));
 }

@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/bf16.h"
-#include "common/base/clock.h"
 #include "common/base/endian.h"
 #include "common/base/status_macros.h"
 #include "common/telemetry/log.h"
@@ -42,18 +41,20 @@ std::vector<std::byte> RoundQuery(DType dtype, const float* query,
 
 Pushdown::Pushdown(const TieringOptions& options, const KvGeometry& geometry,
                    int num_query_heads,
-                   std::span<const std::unique_ptr<NodeLink>> links)
+                   std::span<const std::unique_ptr<NodeLink>> links,
+                   const Clock& clock)
     : options_(options),
       geometry_(geometry),
       num_query_heads_(num_query_heads),
       links_(links),
+      clock_(clock),
       layers_(static_cast<size_t>(geometry.num_layers)),
       pauses_(links.size()) {}
 
 std::vector<bool> Pushdown::Nodes() const {
   std::vector<bool> nodes(links_.size());
   if (options_.cold != ColdMode::kPushdown) return nodes;
-  const absl::Time now = Clock::Boottime().Now();
+  const absl::Time now = clock_.Now();
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < links_.size(); ++i) {
     nodes[i] = links_[i]->healthy() && pauses_[i].Over(now);
@@ -218,8 +219,7 @@ void Pushdown::Receive(int layer) {
           "while: {}",
           link.node_id(), layer, std::string(status.message()));
       absl::MutexLock lock(&mutex_);
-      pauses_[static_cast<size_t>(attend->node)].Failed(
-          Clock::Boottime().Now());
+      pauses_[static_cast<size_t>(attend->node)].Failed(clock_.Now());
       status_.Update(absl::AbortedError(
           absl::StrCat("node ", link.node_id(), ", layer ", layer,
                        ": pushdown failed: ", std::string(status.message()))));
@@ -355,8 +355,7 @@ void Pushdown::CollectScores(Sequence& sequence) {
       ++sequence.stats.lost_score_collections;
       {
         absl::MutexLock lock(&mutex_);
-        pauses_[static_cast<size_t>(collection.node)].Failed(
-            Clock::Boottime().Now());
+        pauses_[static_cast<size_t>(collection.node)].Failed(clock_.Now());
       }
       spdlog::warn("sequence {}: scores gathered by node {} are lost: {}",
                    sequence.spec.request_id,

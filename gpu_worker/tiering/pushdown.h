@@ -28,6 +28,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
 #include "common/page/bodies.h"
 #include "gpu_worker/tiering/node_call.h"
 #include "gpu_worker/tiering/node_link.h"
@@ -41,10 +42,11 @@ namespace farkv {
 
 class Pushdown {
  public:
-  // Borrowed parts outlive it.
+  // Borrowed parts outlive it. `clock`: of the pauses.
   Pushdown(const TieringOptions& options, const KvGeometry& geometry,
            int num_query_heads,
-           std::span<const std::unique_ptr<NodeLink>> links);
+           std::span<const std::unique_ptr<NodeLink>> links,
+           const Clock& clock);
 
   // By node: whether its cold pages are left to it, now.
   std::vector<bool> Nodes() const;
@@ -101,6 +103,7 @@ class Pushdown {
   const KvGeometry geometry_;
   const int num_query_heads_;
   const std::span<const std::unique_ptr<NodeLink>> links_;
+  const Clock& clock_;
 
   std::span<StepPart> parts_;
   uint64_t step_ = 0;

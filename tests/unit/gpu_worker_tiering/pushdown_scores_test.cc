@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "harness.h"
 #include "test_node.h"
+#include "tests/testing/manual_clock.h"
 
 namespace farkv {
 namespace {
@@ -50,7 +51,8 @@ class CollectScoresTest : public testing::Test {
 };
 
 TEST_F(CollectScoresTest, ANodeThatFailsOneSequenceIsNotAskedForTheOthers) {
-  Pushdown pushdown(options_, TestGeometry(), kQueryHeads, links_);
+  ManualClock clock;
+  Pushdown pushdown(options_, TestGeometry(), kQueryHeads, links_, clock);
   const auto first = Attended(1);
   const auto second = Attended(2);
 
@@ -64,6 +66,8 @@ TEST_F(CollectScoresTest, ANodeThatFailsOneSequenceIsNotAskedForTheOthers) {
   EXPECT_EQ(second->stats.lost_score_collections, 1);
   EXPECT_TRUE(second->pushdown.pages.empty());
   EXPECT_FALSE(pushdown.Nodes()[0]);  // nor to attend
+  clock.Advance(NodePause::kFirst);
+  EXPECT_TRUE(pushdown.Nodes()[0]);
 }
 
 TEST(NodePauseTest, EachFailureDoublesItAndASuccessEndsThat) {
