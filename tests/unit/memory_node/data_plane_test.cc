@@ -26,6 +26,7 @@ class DataPlaneTest : public DirectoryFixture {
   DataPlaneTest() {
     TransportOptions node;
     node.executor = &executor_;
+    node.clock = &clock_;  // no operation expires
     node.on_request = [this](Incoming incoming) {
       data_plane_.Handle(std::move(incoming));
     };
@@ -36,6 +37,7 @@ class DataPlaneTest : public DirectoryFixture {
     data_plane_.Attach(node_.get());
     TransportOptions worker;
     worker.executor = &executor_;
+    worker.clock = &clock_;
     worker_ = network_.CreateTransport(std::move(worker));
     const uint16_t port = node_->Listen("node", 0).value();
     peer_ = worker_->Connect("node", port).value();
