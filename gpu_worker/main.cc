@@ -48,10 +48,12 @@ int main(int argc, char** argv) {
                    {"admin", (*worker)->admin_port()},
                    {"metrics", (*worker)->metrics_port()}};
   ports.texts = {{"worker_id", (*worker)->worker_id()}};
-  if (auto s = port_file->Publish(ports); !s.ok()) return Report(s);
   spdlog::info("ready: Generate API on port {}, admin on {}, metrics on {}",
                (*worker)->port(), (*worker)->admin_port(),
                (*worker)->metrics_port());
+  // Whoever has read the ports may expect the line above and a drain.
+  signals.DrainFromNow();
+  if (auto s = port_file->Publish(ports); !s.ok()) return Report(s);
   const int signal = signals.Wait();
   spdlog::info("signal {}: draining", signal);
   (*worker)->DrainAndStop();

@@ -47,13 +47,13 @@ absl::Status Announce(const farkv::Node& node,
                   {"data", ports.data},
                   {"epoch", node.epoch().value}};
   file.texts = {{"node_id", node.node_id()}};
-  if (auto s = port_file.Publish(file); !s.ok()) return s;
+  // Whoever has read the ports may look for this line.
   spdlog::info(
       "ready: {} in epoch {}; control plane on port {}, data on {}, "
       "admin on {}, metrics on {}",
       node.node_id(), node.epoch().value, ports.listen, ports.data, ports.admin,
       ports.metrics);
-  return absl::OkStatus();
+  return port_file.Publish(file);
 }
 
 }  // namespace
@@ -78,6 +78,8 @@ int main(int argc, char** argv) {
   }
   auto port_file = farkv::PortFileWriter::Open(options.port_file);
   if (!port_file.ok()) return Report(faults, port_file.status());
+  // Prefaulting may take long; main waits for signals meanwhile.
+  signals.DrainFromNow();
   auto node = farkv::Node::Start(options, UcxFactory(options, faults),
                                  [&signals] { signals.Interrupt(); });
   if (!node.ok()) return Report(faults, node.status());

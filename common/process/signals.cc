@@ -1,16 +1,29 @@
 #include "common/process/signals.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <thread>
 
 namespace farkv {
 namespace {
+
+// Of the process, not of the object: the thread that waits for signals outlives
+// main.
+struct State {
+  std::atomic<bool> draining{false};
+  std::atomic<int> first{0};
+  const int wake = eventfd(0, EFD_CLOEXEC);
+};
+
+State& GetState() {
+  static State& state = *new State;
+  return state;
+}
 
 sigset_t ShutdownSet() {
   sigset_t set;
@@ -29,44 +42,46 @@ int NextSignal() {
   return signal;
 }
 
+void Wake() {
+  const uint64_t one = 1;
+  (void)!write(GetState().wake, &one, sizeof(one));
+}
+
+[[noreturn]] void EndAtOnce(int signal, const char* why) {
+  char line[80];
+  const int length = snprintf(line, sizeof(line),
+                              "signal %d %s: ending at once\n", signal, why);
+  (void)!write(STDERR_FILENO, line, static_cast<size_t>(length));
+  _exit(128 + signal);
+}
+
+void SignalMain() {
+  const int first = NextSignal();
+  if (!GetState().draining) EndAtOnce(first, "before the start was over");
+  GetState().first = first;
+  Wake();
+  EndAtOnce(NextSignal(), "behind another");
+}
+
 }  // namespace
 
 ShutdownSignals::ShutdownSignals() {
   const sigset_t set = ShutdownSet();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  signals_ = signalfd(-1, &set, SFD_CLOEXEC);
-  wake_ = eventfd(0, EFD_CLOEXEC);
+  GetState();
+  std::thread(SignalMain).detach();
 }
 
-ShutdownSignals::~ShutdownSignals() {
-  close(signals_);
-  close(wake_);
-}
+void ShutdownSignals::DrainFromNow() { GetState().draining = true; }
 
-void ShutdownSignals::Interrupt() {
-  const uint64_t one = 1;
-  (void)!write(wake_, &one, sizeof(one));
-}
+void ShutdownSignals::Interrupt() { Wake(); }
 
 int ShutdownSignals::Wait() {
-  pollfd waits[] = {{signals_, POLLIN, 0}, {wake_, POLLIN, 0}};
-  while (poll(waits, 2, -1) < 0) {
+  uint64_t count = 0;
+  while (read(GetState().wake, &count, sizeof(count)) < 0) {
   }
-  if (waits[0].revents == 0) {
-    uint64_t count = 0;
-    (void)!read(wake_, &count, sizeof(count));
-    return 0;
-  }
-  const int first = NextSignal();
-  // Detached: it touches nothing of this object and dies with the process.
-  std::thread([] {
-    const int second = NextSignal();
-    static constexpr char kLine[] = "second signal: ending at once\n";
-    (void)!write(STDERR_FILENO, kLine, sizeof(kLine) - 1);
-    _exit(128 + second);
-  }).detach();
-  return first;
+  return GetState().first;
 }
 
 }  // namespace farkv

@@ -1,9 +1,10 @@
-// Ends a program on SIGTERM or SIGINT: the first one asks it to drain, the
-// second one ends it at once. SIGPIPE is ignored.
+// Ends a program on SIGTERM or SIGINT: at once while it starts; later the first
+// one asks it to drain, and the second one ends it at once. SIGPIPE is ignored.
 //
 // Main may also be woken to look after something else (Interrupt).
 // Construct it first in main, before any thread starts: it blocks the signals
-// in the calling thread, and later threads inherit that. No handler ever runs.
+// in the calling thread, and later threads inherit that. No handler ever runs;
+// a thread of its own, which lives as long as the process, waits for them.
 // One per process.
 #ifndef FARKV_COMMON_PROCESS_SIGNALS_H_
 #define FARKV_COMMON_PROCESS_SIGNALS_H_
@@ -16,18 +17,15 @@ class ShutdownSignals {
   ShutdownSignals(const ShutdownSignals&) = delete;
   ShutdownSignals& operator=(const ShutdownSignals&) = delete;
 
-  ~ShutdownSignals();
-
-  // Sleeps until the first signal and returns its number. From then on the
-  // next one ends the process at once with exit code 128 + its number. 0 when
-  // it was interrupted instead, now or since the last call.
+  // The start is over: the next signal asks to drain. Until this is called one
+  // ends the process with exit code 128 + its number: nothing was promised yet.
+  void DrainFromNow();
+  // Sleeps until the first signal after DrainFromNow and returns its number.
+  // The one behind it ends the process at once, as above. 0 when it was
+  // interrupted instead, now or since the last call.
   int Wait();
   // Wakes Wait; any thread.
   void Interrupt();
-
- private:
-  int signals_ = -1;  // signalfd
-  int wake_ = -1;     // eventfd
 };
 
 }  // namespace farkv
