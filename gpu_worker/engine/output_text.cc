@@ -53,6 +53,12 @@ std::string OutputText::Push(const std::string& piece) {
   return out;
 }
 
+std::string OutputText::PushForced(const std::string& piece) {
+  bytes_ += piece;
+  TakeCharacters(/*at_end=*/false);
+  return std::exchange(held_, {});
+}
+
 // Longest prefix of held_ that no stop text can reach back into. It ends on a
 // whole character: stop texts are UTF-8, so what one may begin with begins with
 // a character.

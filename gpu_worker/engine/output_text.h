@@ -23,6 +23,9 @@ class OutputText {
   // Appends a piece, any bytes, and returns what may be sent now. After a
   // match nothing more is sent.
   std::string Push(const std::string& piece);
+  // The same for a piece that was not chosen and ends nothing: no stop text is
+  // looked for in it, nor in what was held back before it.
+  std::string PushForced(const std::string& piece);
   // Everything held back, when the output ends without a match.
   std::string Flush();
   const std::optional<std::string>& matched() const { return matched_; }

@@ -60,7 +60,8 @@ std::optional<GenerationEnd> RunningSequence::Accept(
     text_.DropFirstSpace();
   }
   tokens_.push_back(token);
-  stream_->Append(text_.Push(tokenizer.Decode(token)), token);
+  const std::string piece = tokenizer.Decode(token);
+  stream_->Append(forced ? text_.PushForced(piece) : text_.Push(piece), token);
   std::optional<GenerationEnd> end;
   // A forced continuation is processed to its end whatever it contains.
   if (!forced) end = StopAt(token, eos_tokens);

@@ -162,6 +162,25 @@ TEST_F(EngineTest, AFreeTokenAmongForcedOnesIsChosenAndTheRestIsForced) {
               HasSubstr("forced_tokens[1] is token -2"));
 }
 
+TEST_F(EngineTest, AStopTokenEndsARequestButNotBeforeItsLeastTokens) {
+  EngineOptions options = options_;
+  const auto engine = Engine::Create(std::move(options)).value();
+  GenerationRequest request = Request("stop", 1, 12);
+  const auto all = Collect(*engine->Submit(request).value()).tokens;
+  ASSERT_THAT(all, ::testing::SizeIs(12));
+  request.stop_tokens = {all[5]};
+  const Output stopped = Collect(*engine->Submit(request).value());
+  const auto first = std::find(all.begin(), all.end(), all[5]) - all.begin();
+  EXPECT_THAT(stopped.tokens, ::testing::SizeIs(first + 1));
+  EXPECT_EQ(stopped.end.reason, FinishReason::kStop);
+  EXPECT_EQ(stopped.end.stop_token, all[5]);
+
+  request.min_new_tokens = 5;
+  const Output later = Collect(*engine->Submit(request).value());
+  EXPECT_THAT(later.tokens, ::testing::SizeIs(6));
+  EXPECT_EQ(later.end.stop_token, all[5]);
+}
+
 TEST_F(EngineTest, AParkedSequenceRunsAgainWhileTheOldestGoesOn) {
   // Behind the youngest's last token the oldest waits to be looked at. The
   // engine of TokensAlone has the same sink, and requests of other names.

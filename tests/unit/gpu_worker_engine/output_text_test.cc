@@ -105,6 +105,15 @@ TEST(OutputTextTest, EveryDeltaIsWholeCharacters) {
   }
 }
 
+TEST(OutputTextTest, AForcedPieceIsSentWholeAndStopsNothing) {
+  OutputText text({"ab"}, false);
+  EXPECT_EQ(text.Push("a"), "");
+  EXPECT_EQ(text.PushForced("bxab"), "abxab");
+  EXPECT_EQ(text.matched(), std::nullopt);
+  EXPECT_EQ(text.Push("yab"), "y");
+  EXPECT_EQ(text.matched(), "ab");
+}
+
 TEST(OutputTextTest, TheFirstSpaceOfATextIsNotSent) {
   OutputText text({}, false);
   text.DropFirstSpace();
