@@ -154,7 +154,16 @@ absl::StatusOr<SlabMemory> PagePool::MakeSlab(const SlabClass& slab_class) {
     }
     reservation = slabs_.Reserve(slab_class);
     if (!reservation.reserved) {
-      // Another caller took the last room meanwhile; it may have been for us.
+      // Another caller took the last room; it may be, or have been, for us.
+      const auto settled = [this, &slab_class]()
+                               ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                                 return slabs_.FreePages(slab_class) > 0 ||
+                                        slabs_.Booked(slab_class) == 0;
+                               };
+      if (!settled()) {
+        mutex_.Await(absl::Condition(&settled));
+        return SlabMemory();
+      }
       if (slabs_.FreePages(slab_class) > 0) return SlabMemory();
       return absl::ResourceExhaustedError(absl::StrCat(
           "pool full: all ", slabs_.max_slabs(), " slabs are in use"));
@@ -164,7 +173,7 @@ absl::StatusOr<SlabMemory> PagePool::MakeSlab(const SlabClass& slab_class) {
   absl::StatusOr<SlabMemory> memory = source_(options_.slab_bytes);
   if (memory.ok()) return memory;
   absl::MutexLock lock(&mutex_);
-  slabs_.Abandon();
+  slabs_.Abandon(slab_class);
   return memory;
 }
 

@@ -159,7 +159,8 @@ class PagePool {
   std::vector<PageHandle> TakeLocked(const SlabClass& slab_class, size_t count)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Memory of one slab of the class, to be added; nothing when it has free
-  // pages by now, or something has become ready. The lock is not held.
+  // pages by now, something has become ready, or another caller has ended
+  // making one of the class. The lock is not held.
   absl::StatusOr<SlabMemory> MakeSlab(const SlabClass& slab_class)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

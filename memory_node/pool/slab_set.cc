@@ -19,8 +19,8 @@ size_t SlabSet::EmptyOfOthers(const SlabClass& slab_class) const {
 
 size_t SlabSet::ReachablePages(const SlabClass& slab_class) const {
   const size_t fresh = max_slabs_ - slabs_.size() - booked_;
-  return FreePages(slab_class) + (fresh + EmptyOfOthers(slab_class)) *
-                                     (slab_bytes_ / slab_class.stride);
+  const size_t slabs = fresh + EmptyOfOthers(slab_class) + Booked(slab_class);
+  return FreePages(slab_class) + slabs * (slab_bytes_ / slab_class.stride);
 }
 
 PageHandle SlabSet::Take(const SlabClass& slab_class) {
@@ -65,6 +65,7 @@ SlabSet::Reservation SlabSet::Reserve(const SlabClass& slab_class) {
     owed_ = slab_class;
   }
   ++booked_;
+  ++booked_of_[slab_class];
   reservation.reserved = true;
   return reservation;
 }
@@ -109,7 +110,7 @@ bool SlabSet::AssignReady(const SlabClass& slab_class) {
 }
 
 void SlabSet::Add(const SlabClass& slab_class, SlabMemory memory) {
-  --booked_;
+  EndBooking(slab_class);
   Insert(slab_class, std::move(memory));
 }
 
@@ -124,6 +125,17 @@ void SlabSet::Insert(const SlabClass& slab_class, SlabMemory memory) {
   slabs_.emplace(id, std::move(slab));
 }
 
-void SlabSet::Abandon() { --booked_; }
+void SlabSet::Abandon(const SlabClass& slab_class) { EndBooking(slab_class); }
+
+void SlabSet::EndBooking(const SlabClass& slab_class) {
+  --booked_;
+  const auto booked = booked_of_.find(slab_class);
+  if (--booked->second == 0) booked_of_.erase(booked);
+}
+
+size_t SlabSet::Booked(const SlabClass& slab_class) const {
+  const auto booked = booked_of_.find(slab_class);
+  return booked == booked_of_.end() ? 0 : booked->second;
+}
 
 }  // namespace farkv

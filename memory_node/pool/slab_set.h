@@ -49,7 +49,8 @@ class SlabSet {
   size_t num_slabs() const { return slabs_.size(); }
 
   size_t FreePages(const SlabClass& slab_class) const;
-  // Pages of the class that could be had in all, new slabs included.
+  // Pages of the class that could be had in all, new slabs included, also
+  // those that others are making.
   size_t ReachablePages(const SlabClass& slab_class) const;
 
   // Gives out a page; FreePages must not be zero.
@@ -68,7 +69,9 @@ class SlabSet {
   };
   Reservation Reserve(const SlabClass& slab_class);
   void Add(const SlabClass& slab_class, SlabMemory memory);
-  void Abandon();
+  void Abandon(const SlabClass& slab_class);
+  // Slabs of the class that are reserved and not yet there.
+  size_t Booked(const SlabClass& slab_class) const;
 
   // Whether ReserveAhead would reserve: there is room, or one is owed.
   bool WantsAhead() const;
@@ -101,12 +104,15 @@ class SlabSet {
   size_t EmptyOfOthers(const SlabClass& slab_class) const;
   std::unique_ptr<Slab> CloseEmptyOfOthers(const SlabClass& slab_class);
   void Insert(const SlabClass& slab_class, SlabMemory memory);
+  void EndBooking(const SlabClass& slab_class);
   std::unique_ptr<Slab> Remove(uint32_t slab_id);
 
   const size_t slab_bytes_;
   const size_t max_slabs_;
   SlabNumbers& numbers_;
-  size_t booked_ = 0;  // reserved for a class, memory under way
+  // Reserved for a class, memory under way; by class, and together.
+  std::map<SlabClass, size_t> booked_of_;
+  size_t booked_ = 0;
   size_t making_ahead_ = 0;
   std::vector<SlabMemory> ready_;
   // For whom a slab was closed; nobody once the one made ahead is under way.

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <set>
+#include <thread>
 
+#include "absl/synchronization/notification.h"
 #include "common/page/page_format.h"
 #include "tests/testing/manual_clock.h"
 
@@ -107,6 +110,48 @@ TEST_F(PagePoolTest, PagesDoNotOverlapAndStayInsideTheirSlab) {
     places.insert({page.slab_id, page.offset});
   }
   EXPECT_EQ(places.size(), 2 * kPagesPerSlab);
+}
+
+// Says when it is asked for the `n`-th time.
+class CountedClock final : public Clock {
+ public:
+  explicit CountedClock(int n) : left_(n) {}
+  absl::Time Now() const override {
+    if (--left_ == 0) asked_.Notify();
+    return absl::UnixEpoch();
+  }
+  void AwaitAsked() const { asked_.WaitForNotification(); }
+
+ private:
+  mutable std::atomic<int> left_;
+  mutable absl::Notification asked_;
+};
+
+TEST_F(PagePoolTest, ASlabThatAnotherCallerMakesForTheSameTenantIsWaitedFor) {
+  absl::Notification being_made, go;
+  std::atomic<bool> hold{false};
+  const SlabSource source = [&](size_t bytes) -> absl::StatusOr<SlabMemory> {
+    if (hold) {
+      being_made.Notify();
+      go.WaitForNotification();
+    }
+    return AllocateHeapSlab(bytes);
+  };
+  // Allocations ask it once in each turn: a's two, the first of b's one.
+  const CountedClock clock(4);
+  PagePool pool(Options(1), source, clock);
+  ASSERT_TRUE(pool.Release(One(pool)).ok());
+  hold = true;
+
+  std::thread first([&] { EXPECT_TRUE(pool.Allocate("b", kStride, 1).ok()); });
+  being_made.WaitForNotification();
+  std::thread second([&] { EXPECT_TRUE(pool.Allocate("b", kStride, 1).ok()); });
+  // The second has the lock, in which it is refused or not, when it asks.
+  clock.AwaitAsked();
+  go.Notify();
+  first.join();
+  second.join();
+  EXPECT_EQ(pool.stats().used_pages, 2u);
 }
 
 TEST_F(PagePoolTest, AllocationIsAllOrNone) {
