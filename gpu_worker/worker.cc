@@ -90,9 +90,10 @@ void Worker::RefreshGauges() {
 }
 
 void Worker::DrainAndStop() {
+  // Refuses before anybody is told so.
+  engine_->SetDraining(true);
   http_->SetReady(false);
   server_->SetServing(false);
-  engine_->SetDraining(true);
   if (!engine_->WaitIdle(flags_.drain_grace)) {
     spdlog::warn("drain: requests still run after {}; cancelling them",
                  absl::FormatDuration(flags_.drain_grace));

@@ -114,12 +114,17 @@ void KvCache::Impl::Advance() {
 
 bool KvCache::Impl::WaitForRoom(absl::Duration timeout) {
   if (remote == nullptr) return false;
-  Advance();  // what is due again is under way from here on
-  // What has ended since the step found T0 full is not: it may fit by now.
-  if (remote->TakeProgress()) return true;
-  if (!remote->WaitForProgress(sequences, timeout)) return false;
-  Advance();
-  return true;
+  // "Nothing is to come" is believed when it is said twice: a node may come
+  // back, or a pause end, between the two halves of the first look.
+  for (int look = 0; look < 2; ++look) {
+    Advance();  // what is due again is under way from here on
+    // What has ended since the step found T0 full is not: it may fit by now.
+    if (remote->TakeProgress()) return true;
+    if (!remote->WaitForProgress(sequences, timeout)) continue;
+    Advance();
+    return true;
+  }
+  return false;
 }
 
 // For errors: why nothing leaves T0.
@@ -331,6 +336,8 @@ absl::Status KvCache::Impl::Drain(absl::Duration timeout) {
   constexpr absl::Duration kRetryPause = absl::Milliseconds(100);
   const absl::Time end = absl::Now() + timeout;
   for (;;) {
+    // What ends behind this is an event that the next turn takes.
+    const bool was_idle = remote->Idle();
     remote->Poll(sequences, lines);
     int64_t unstored = 0;
     for (auto& [id, sequence] : sequences) {
@@ -338,6 +345,7 @@ absl::Status KvCache::Impl::Drain(absl::Duration timeout) {
       unstored += RemoteTier::UnstoredPages(*sequence);
     }
     const bool idle = remote->Idle();
+    if (!was_idle && idle) continue;
     if (idle && unstored == 0) return absl::OkStatus();
     const absl::Duration left = end - absl::Now();
     if (left <= absl::ZeroDuration()) {

@@ -48,6 +48,7 @@ absl::StatusOr<std::unique_ptr<NodeLink>> NodeLink::Connect(
   transport.executor = link->options_.executor;
   transport.on_peer_lost = [self = link.get()](PeerId peer, absl::Status) {
     absl::MutexLock lock(&self->mutex_);
+    self->last_lost_ = peer;  // perhaps before ConnectNow knows it
     if (peer == self->peer_) self->peer_lost_ = true;
   };
   FARKV_ASSIGN_OR_RETURN(link->transport_,
@@ -84,6 +85,12 @@ void NodeLink::Stop() {
 
 absl::Duration NodeLink::CallTimeout() const {
   return std::min(options_.tiering.rpc_timeout, granted_lease_ / 3);
+}
+
+// There are no leases to renew yet, and a machine may be busy with its start.
+absl::Duration NodeLink::ConnectTimeout() const {
+  return node_id_.empty() ? std::max(CallTimeout(), absl::Seconds(10))
+                          : CallTimeout();
 }
 
 void NodeLink::SetFence(RemoteSession& session, absl::Time sent,
@@ -137,7 +144,7 @@ absl::StatusOr<SessionGrant> NodeLink::OpenOne(RemoteSession& session) {
   call.lease = options_.tiering.lease;
   const absl::Time sent = clock_.Now();
   FARKV_ASSIGN_OR_RETURN(SessionGrant grant,
-                         control_.open_session(call, CallTimeout()));
+                         control_.open_session(call, ConnectTimeout()));
   SetFence(session, sent, grant.lease);
   if (grant.resumed) {
     session.next_number =
@@ -183,7 +190,7 @@ absl::Status NodeLink::Hello(PeerId peer, const SessionGrant& grant) {
   request.header.type = MessageType::kHelloRequest;
   request.header.session = own_session_->id;
   request.header.epoch = grant.epoch;
-  request.timeout = CallTimeout();
+  request.timeout = ConnectTimeout();
   std::vector<std::byte> body(grant.token.size());
   std::transform(grant.token.begin(), grant.token.end(), body.begin(),
                  [](char c) { return static_cast<std::byte>(c); });
@@ -228,9 +235,10 @@ absl::Status NodeLink::ConnectNow() {
     absl::MutexLock lock(&mutex_);
     grant_ = grant;
     peer_ = peer;
-    peer_lost_ = false;
+    peer_lost_ = last_lost_ == peer;
     healthy_ = true;
     last_answer_ = now;
+    open_heartbeats_ = 0;
   }
   if (restarted) {
     LoseSessions(absl::UnavailableError(
@@ -326,6 +334,7 @@ void NodeLink::NoteAnswer() {
   const absl::Time now = clock_.Now();
   absl::MutexLock lock(&mutex_);
   last_answer_ = now;
+  open_heartbeats_ = 0;
 }
 
 PeerStats NodeLink::Stats() const {

@@ -4,7 +4,7 @@
 // The thread runs the commands of the engine thread in order (open, reserve,
 // close), renews the leases of all sessions and connects again after a loss;
 // a second one sends heartbeats. Each remote call has a deadline. A node that
-// has answered no heartbeat for four intervals is lost: its operations fail at
+// has answered none of four heartbeats is lost: its operations fail at
 // once. A node that came back under another epoch has lost its pages; one that
 // renews no lease for longer than it could be held has given them up.
 //
@@ -141,7 +141,6 @@ class NodeLink {
   void NoteAnswer();
   // On the heartbeat thread; LoseNode on any.
   void HeartbeatMain();
-  absl::Duration Silence() const;
   void SendHeartbeat();
   void LoseNode(const std::string& why);
 
@@ -187,6 +186,7 @@ class NodeLink {
   void LoseSessions(const absl::Status& why);
   void LoseEndedSessions();
   absl::Duration CallTimeout() const;
+  absl::Duration ConnectTimeout() const;
   void SetFence(RemoteSession& session, absl::Time sent,
                 absl::Duration lease) const;
 
@@ -209,6 +209,7 @@ class NodeLink {
   std::unique_ptr<NodeMap> map_;  // of the present epoch
   absl::Duration granted_lease_;
   absl::Time next_renewal_, next_connect_;
+  std::string refusal_;  // of the last try to connect again
   absl::Time renewals_sent_ = absl::InfinitePast();  // the last ones
 
   mutable absl::Mutex mutex_;
@@ -222,6 +223,8 @@ class NodeLink {
   PeerId peer_ ABSL_GUARDED_BY(mutex_);
   SessionGrant grant_ ABSL_GUARDED_BY(mutex_);
   absl::Time last_answer_ ABSL_GUARDED_BY(mutex_);
+  int open_heartbeats_ ABSL_GUARDED_BY(mutex_) = 0;  // since that
+  PeerId last_lost_ ABSL_GUARDED_BY(mutex_);
 
   std::thread thread_, heartbeat_thread_;  // last: they use all above
 };

@@ -340,8 +340,14 @@ void NodeLink::RunTimers() {
       if (CheckRunning().ok() && clock_.Now() >= next_renewal_) RenewLeases();
     }
   } else if (now >= next_connect_) {
-    // A failure only means another try later.
-    const bool back = ConnectNow().ok();
+    // A failure only means another try later; a new reason is worth a line.
+    const absl::Status connected = ConnectNow();
+    const bool back = connected.ok();
+    if (!back && connected.message() != refusal_) {
+      spdlog::warn("memory node {} ({}) cannot be used again: {}", node_id_,
+                   options_.address, std::string(connected.message()));
+    }
+    refusal_ = std::string(connected.message());
     next_connect_ = clock_.Now() + std::max(options_.tiering.heartbeat,
                                             absl::Milliseconds(200));
     if (back) {
@@ -405,6 +411,7 @@ void NodeLink::RenewBatch(
 void NodeLink::HeartbeatMain() {
   for (;;) {
     bool disconnected = false;
+    bool silent = false;
     {
       absl::MutexLock lock(&mutex_);
       auto woken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -415,21 +422,18 @@ void NodeLink::HeartbeatMain() {
       if (heartbeats_stop_) return;
       if (!healthy_) continue;
       disconnected = peer_lost_;
+      // Heartbeats and not time: a worker that was stalled has asked nobody.
+      silent = open_heartbeats_ >= kSilentHeartbeats;
+      if (!silent) ++open_heartbeats_;
     }
     if (disconnected) {
       LoseNode("connection lost");
-    } else if (Silence() > kSilentHeartbeats * options_.tiering.heartbeat) {
+    } else if (silent) {
       LoseNode("no heartbeat");
     } else {
       SendHeartbeat();
     }
   }
-}
-
-absl::Duration NodeLink::Silence() const {
-  const absl::Time now = clock_.Now();
-  absl::MutexLock lock(&mutex_);
-  return now - last_answer_;
 }
 
 void NodeLink::SendHeartbeat() {

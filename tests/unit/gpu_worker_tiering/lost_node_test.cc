@@ -80,7 +80,7 @@ TEST_F(LostNodeTest, APlanDropsNothingThatTheLostNodeWouldHaveToGiveBack) {
 
 TEST_F(LostNodeTest, WholePagesOfANodeThatStaysAwayGoToTheOther) {
   TieringOptions options = Options();
-  options.lease = absl::Seconds(1);
+  options.lease = absl::Seconds(3);
   Open(options, {&a_, &b_});
   Harness harness(*cache_, *stream_, geometry_);
   const SequenceId id = cache_->Open(TestSpec(16, 200, 300)).value();

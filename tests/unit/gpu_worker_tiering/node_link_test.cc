@@ -40,6 +40,13 @@ class NodeLinkTest : public ::testing::Test {
     if (link_ != nullptr) link_->Stop();
   }
 
+  // No stall of a test loses the node.
+  static TieringOptions RareHeartbeats() {
+    TieringOptions options;
+    options.heartbeat = absl::Seconds(5);
+    return options;
+  }
+
   // `edit` puts itself between the link and the node's control plane.
   absl::Status Connect(const std::function<void(ControlCalls&)>& edit) {
     NodeLinkOptions options;
@@ -86,7 +93,7 @@ class NodeLinkTest : public ::testing::Test {
   }
 
   const KvGeometry geometry_ = TestGeometry();
-  TieringOptions tiering_;
+  TieringOptions tiering_ = RareHeartbeats();
   absl::Duration repeat_pause_ = absl::Milliseconds(500);
   const Clock* clock_ = &Clock::Boottime();
   ManualClock time_;  // for tests that put it there
@@ -437,6 +444,33 @@ TEST_F(NodeLinkTest, LeasesTooShortForTheHeartbeatAreRefusedWithBoth) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("30s"), HasSubstr("20m")));
+}
+
+TEST_F(NodeLinkTest, ANodeOfAnotherProtocolFormatOrTargetIsRefusedWithBoth) {
+  using Edit = void (*)(SessionGrant&);
+  const std::pair<const char*, Edit> edits[] = {
+      {"protocol version is 77",
+       [](SessionGrant& grant) { grant.handshake.protocol_version = 77; }},
+      {"page format version is 78",
+       [](SessionGrant& grant) { grant.handshake.page_format_version = 78; }},
+      {"page stride is 4096",
+       [](SessionGrant& grant) { grant.page_stride = 4096; }},
+      {"(--exactness=bitwise) is Z80",
+       [](SessionGrant& grant) { grant.handshake.kernel_target = "Z80"; }}};
+  for (const auto& [message, edit] : edits) {
+    const absl::Status status = Connect([edit = edit](ControlCalls& control) {
+      control.open_session = [open = control.open_session, edit](
+                                 const OpenSessionCall& call,
+                                 absl::Duration timeout) {
+        auto grant = open(call, timeout);
+        edit(*grant);
+        return grant;
+      };
+    });
+
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << message;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
 }
 
 TEST_F(NodeLinkTest, AMapSocketThatIsNoPlainNameIsRefused) {

@@ -25,6 +25,7 @@ class RandomOperationsTest : public testing::TestWithParam<int> {
     options.memory_nodes = std::move(nodes);
     options.spread = true;
     options.stripe_tokens = 128;
+    options.heartbeat = absl::Seconds(5);  // no stall of the test loses a node
     return KvCache::CreateWith(options, geometry_, kQueryHeads, *device_,
                                AccessTo(network_, {&node0_, &node1_}))
         .value();
@@ -63,7 +64,8 @@ class RandomOperationsTest : public testing::TestWithParam<int> {
     }
     if (batch.empty()) return;
     absl::Status status = tiered.Step(batch);
-    for (int tries = 0; tries < 20 && !status.ok(); ++tries) {
+    const absl::Time end = absl::Now() + absl::Seconds(20);
+    while (!status.ok() && absl::Now() < end) {
       status = tiered.Step(batch);
     }
     ASSERT_TRUE(status.ok()) << status;
