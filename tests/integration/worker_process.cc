@@ -84,9 +84,10 @@ absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(
   worker->process_.emplace(std::move(process));
   worker->port_ = static_cast<uint16_t>(ports["listen"]);
   worker->metrics_port_ = static_cast<uint16_t>(ports["metrics"]);
+  worker->admin_port_ = static_cast<uint16_t>(ports["admin"]);
   worker->generation_ =
       worker::v1::GenerationService::NewStub(Dial(ports["listen"]));
-  worker->admin_ = admin::v1::AdminService::NewStub(Dial(ports["admin"]));
+  worker->admin_ = admin::v1::AdminService::NewStub(Dial(worker->admin_port_));
   return worker;
 }
 
@@ -181,11 +182,11 @@ void ExpectCleanEnd(WorkerProcess& worker, size_t num_nodes) {
   ExpectEvenAccounts(worker.Log(), num_nodes);
 }
 
-void ExpectCleanEnd(bench::NodeCluster& cluster) {
+void ExpectCleanEnd(bench::NodeCluster& cluster, absl::Duration timeout) {
   for (auto& node : cluster.nodes()) {
     SCOPED_TRACE(node.id);
-    ExpectSettled([&] { return DebtsOfNode(node.metrics_port); },
-                  &node.process);
+    ExpectSettled([&] { return DebtsOfNode(node.metrics_port); }, &node.process,
+                  timeout);
   }
   const absl::Status stopped = cluster.Stop();
   EXPECT_TRUE(stopped.ok()) << stopped;

@@ -59,6 +59,7 @@ class WorkerProcess {
   ChildProcess& process() { return *process_; }
   uint16_t port() const { return port_; }
   uint16_t metrics_port() const { return metrics_port_; }
+  uint16_t admin_port() const { return admin_port_; }
   std::string Log() const;
 
  private:
@@ -66,7 +67,7 @@ class WorkerProcess {
 
   TemporaryFolder folder_;
   std::optional<ChildProcess> process_;
-  uint16_t port_ = 0, metrics_port_ = 0;
+  uint16_t port_ = 0, metrics_port_ = 0, admin_port_ = 0;
   std::unique_ptr<farkv::worker::v1::GenerationService::Stub> generation_;
   std::unique_ptr<farkv::admin::v1::AdminService::Stub> admin_;
 };
@@ -106,8 +107,9 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments,
 // everything and that each request to its `num_nodes` nodes was answered
 // exactly once.
 void ExpectCleanEnd(WorkerProcess& worker, size_t num_nodes);
-// The same of nodes whose workers have ended.
-void ExpectCleanEnd(bench::NodeCluster& cluster);
+// The same of nodes whose workers have ended; each has `timeout` to be quiet.
+void ExpectCleanEnd(bench::NodeCluster& cluster,
+                    absl::Duration timeout = absl::Seconds(30));
 
 }  // namespace farkv::testing
 
