@@ -55,7 +55,7 @@ bool MayTell(const Page& page, const RemotePage& place, int node) {
 
 void RemoteTier::Evict(Sequence& sequence) {
   if (!sequence.spec.destruction.has_value()) return;
-  const absl::Time now = Clock::Boottime().Now();
+  const absl::Time now = clock_->Now();
   for (const auto& link : links_) {
     const auto node = static_cast<size_t>(link->index());
     RemoteState::OnNode& on = sequence.remote.nodes[node];
@@ -98,7 +98,7 @@ void RemoteTier::Handle(const PagesEvicted& event, SequenceMap& sequences) {
       sequence.remote.nodes[static_cast<size_t>(event.node)];
   on.evicting = false;
   if (!event.status.ok()) {
-    on.evict_retry_at = Clock::Boottime().Now() + kRetry;
+    on.evict_retry_at = clock_->Now() + kRetry;
   }
   for (const int32_t index : event.pages) {
     RemotePage& place = sequence.remote.pages[static_cast<size_t>(index)];

@@ -87,6 +87,7 @@ absl::StatusOr<std::unique_ptr<RemoteTier>> RemoteTier::Create(
     const TieringOptions& options, const KvGeometry& geometry, Device& device,
     const NodeAccess& access) {
   std::unique_ptr<RemoteTier> tier(new RemoteTier(options, geometry, device));
+  tier->clock_ = access.clock;
   for (const std::string& address : options.memory_nodes) {
     NodeLinkOptions link;
     link.index = static_cast<int>(tier->links_.size());

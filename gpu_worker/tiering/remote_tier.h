@@ -93,6 +93,7 @@ class RemoteTier {
 
   const TieringOptions& options_;
   const KvGeometry geometry_;
+  const Clock* clock_ = &Clock::Boottime();  // of calls about destroyed rows
   // In the order of construction: each uses those above it.
   Inbox inbox_;
   ThreadExecutor executor_;

@@ -45,6 +45,7 @@ TieringOptions Options(ColdMode cold) {
   options.granularity = 16;
   options.t0_bytes = uint64_t{1} << 20;
   options.heartbeat = absl::Seconds(5);
+  options.fetch_timeout = absl::Seconds(60);  // what fails here fails at once
   options.cold = cold;
   options.stripe_tokens = 64;
   options.spread = true;
@@ -250,6 +251,23 @@ class DestructionOnNodeTest : public DestructionEffectsTest {
                                               refused_layers_);
     };
     access.clock = &clock_;
+    access.control =
+        [this, make = access.control](
+            const std::string& address) -> absl::StatusOr<ControlCalls> {
+      auto calls = make(address);
+      if (!calls.ok()) return calls.status();
+      calls->apply_tier_plan =
+          [this, apply = calls->apply_tier_plan](
+              const TierPlanCall& call,
+              absl::Duration timeout) -> absl::StatusOr<TierPlanResult> {
+        auto result = apply(call, timeout);
+        const bool tells = !call.evictions.empty() || !call.free.empty();
+        if (!tells || lost_answers_ == 0) return result;
+        --lost_answers_;
+        return absl::UnavailableError("the answer was lost");
+      };
+      return calls;
+    };
     cache_ =
         KvCache::CreateWith(options, geometry_, kQueryHeads, *device_, access)
             .value();
@@ -265,6 +283,21 @@ class DestructionOnNodeTest : public DestructionEffectsTest {
     return full->Evictions(id);
   }
 
+  // Rows of all layers and heads that live in full pages, by the worker's
+  // table: what the node has to count.
+  static uint64_t LiveRowsOfFullPages(const KvCache& cache, SequenceId id) {
+    const int64_t pages = cache.num_tokens(id) / kPageTokens;
+    uint64_t rows = 0;
+    for (const PageLiveRows& page : cache.LiveRows(id)) {
+      if (page.page_index >= pages) continue;
+      for (const uint64_t live : page.live) {
+        rows += static_cast<uint64_t>(std::popcount(live));
+      }
+    }
+    return rows;
+  }
+
+  std::atomic<int> lost_answers_{0};  // to be lost, of calls that tell
   static constexpr uint32_t kAllLayers = 7;
   std::atomic<uint32_t> refused_layers_{0};
   ManualClock clock_;
@@ -351,6 +384,45 @@ TEST_F(DestructionOnNodeTest, AnEventThatGetsNoFurtherIsGivenUpAndCounted) {
   ASSERT_EQ(events.size(), 1u);
   EXPECT_GT(events[0].num_tokens, 255 + kMaxEventTries);
   EXPECT_EQ(cache_->Stats(id).postponed_evictions, 1);
+  cache_ = nullptr;
+}
+
+TEST_F(DestructionOnNodeTest,
+       TheNodeCountsTheRowsThatLiveAndIsEmptyAfterwards) {
+  Start(InProcessNodeOptions("n0"), Options(ColdMode::kPrefetch));
+  Harness harness(*cache_, *stream_, geometry_);
+  const SequenceId id = cache_->Open(Spec(Fixed("vase-attn-v", 128))).value();
+
+  // A node hears once per interval of 16 tokens; events are 64 apart.
+  Advance(*cache_, harness, id, 5 * kPageTokens + 40);
+
+  ASSERT_GT(cache_->Stats(id).destroyed_rows, 0);
+  const uint64_t live = LiveRowsOfFullPages(*cache_, id);
+  EXPECT_GT(live, 0u);
+  EXPECT_EQ(node_->directory().stats().live_rows, live);
+  cache_->Close(id);
+  ASSERT_TRUE(cache_->Drain(kLong).ok());
+  EXPECT_EQ(node_->directory().stats().live_rows, 0u);
+  EXPECT_EQ(node_->directory().stats().stored_pages, 0u);
+  cache_ = nullptr;
+}
+
+TEST_F(DestructionOnNodeTest, WhatANodeWasToldWithoutAnAnswerItIsToldAgain) {
+  Start(InProcessNodeOptions("n0"), Options(ColdMode::kPrefetch));
+  Harness harness(*cache_, *stream_, geometry_);
+  const SequenceId id = cache_->Open(Spec(Fixed("vase-attn-v", 128))).value();
+  lost_answers_ = 2;
+
+  Advance(*cache_, harness, id, 4 * kPageTokens);
+  while (cache_->num_tokens(id) < 5 * kPageTokens + 60) {
+    clock_.Advance(absl::Seconds(1));
+    Advance(*cache_, harness, id, cache_->num_tokens(id) + 1);
+  }
+
+  EXPECT_EQ(lost_answers_, 0);
+  ASSERT_GT(cache_->Stats(id).destroyed_rows, 0);
+  EXPECT_EQ(node_->directory().stats().live_rows,
+            LiveRowsOfFullPages(*cache_, id));
   cache_ = nullptr;
 }
 
