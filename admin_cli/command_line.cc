@@ -73,18 +73,26 @@ std::function<absl::Status()> SessionCheck(const Invocation& v,
   };
 }
 
-void AddGetEvictions(CLI::App& get, Invocation& v) {
-  CLI::App* evictions = get.add_subcommand(
-      "evictions", "Decisions of memory nodes, newest first");
+void AddEvictions(CLI::App& verb, const char* help, Output (*table)(),
+                  int (*run)(const CliOptions&, const std::string& session),
+                  Invocation& v) {
+  CLI::App* evictions = verb.add_subcommand("evictions", help);
   evictions->fallthrough();
   const CLI::Option* session =
       evictions->add_option("--session", v.session,
                             "Of one session, as get shows it; default: of all");
-  evictions->callback([&v, session] {
-    v.table = EvictionOutput;
+  evictions->callback([&v, session, table, run] {
+    v.table = table;
     v.finish = SessionCheck(v, session);
-    v.run = [&v] { return GetEvictions(v.options, v.session); };
+    v.run = [&v, run] { return run(v.options, v.session); };
   });
+}
+
+void AddReplay(CLI::App& app, Invocation& v) {
+  CLI::App* replay = app.add_subcommand("replay", "Computes things again");
+  replay->require_subcommand(1)->fallthrough();
+  AddEvictions(*replay, "Logged decisions of nodes, from the rows as they are",
+               ReplayOutput, ReplayEvictions, v);
 }
 
 // A command without flags of its own that prints rows.
@@ -115,7 +123,8 @@ void AddGet(CLI::App& app, Invocation& v) {
       {"sequences", "Sequences of workers", SequenceOutput, GetSequences},
       {"peers", "Who is connected to whom, and how", PeerOutput, GetPeers}};
   for (const Noun& noun : nouns) AddNoun(*get, noun, v);
-  AddGetEvictions(*get, v);
+  AddEvictions(*get, "Decisions of nodes and workers, newest first",
+               EvictionOutput, GetEvictions, v);
 }
 
 void AddDescribe(CLI::App& app, Invocation& v) {
@@ -235,6 +244,7 @@ void AddCommands(CLI::App& app, Invocation& v) {
   AddGenerate(app, v);
   AddDrain(app, v);
   AddVerify(app, v);
+  AddReplay(app, v);
   AddPreflight(app, v);
   AddConfig(app, v);
   AddCompletion(app, v);

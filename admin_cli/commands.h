@@ -17,9 +17,11 @@ int GetPools(const CliOptions& options);
 int GetSessions(const CliOptions& options);
 int GetSequences(const CliOptions& options);
 int GetPeers(const CliOptions& options);
-// Decisions of nodes, newest first. `session` as `get` shows it, or the whole
-// id, in hex; empty: of all sessions.
+// Decisions of nodes and workers, newest first. `session` as `get` shows it, or
+// the whole id, in hex; empty: of all sessions.
 int GetEvictions(const CliOptions& options, const std::string& session);
+// Has nodes compute their decisions again; an error when one comes out another.
+int ReplayEvictions(const CliOptions& options, const std::string& session);
 // `sequence` is a request id or a session as `get` shows it.
 int DescribeSequence(const CliOptions& options, const std::string& sequence);
 // The effective settings of nodes and workers.

@@ -1,7 +1,10 @@
 #include "admin_cli/evictions.h"
 
+#include <chrono>
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -15,11 +18,15 @@ namespace {
 
 using admin::v1::ListEvictionsRequest;
 using admin::v1::ListEvictionsResponse;
+using admin::v1::ReplayEvictionRequest;
+using admin::v1::ReplayEvictionResponse;
 
-// Every page of one node's log, all within the first context's deadline.
+using Decision = ListEvictionsResponse::Decision;
+
+// Every page of one process's log, all within the first context's deadline.
 grpc::Status ListAll(AdminStub& stub, grpc::ClientContext* first,
                      const std::string& session_bytes,
-                     const std::string& address, Output& output) {
+                     const std::function<void(const Decision&)>& take) {
   ListEvictionsRequest request;
   request.set_session_id(session_bytes);
   grpc::ClientContext* context = first;
@@ -28,9 +35,7 @@ grpc::Status ListAll(AdminStub& stub, grpc::ClientContext* first,
     ListEvictionsResponse response;
     const auto status = stub.ListEvictions(context, request, &response);
     if (!status.ok()) return status;
-    for (const auto& decision : response.decisions()) {
-      AddDecision(decision, address, output);
-    }
+    for (const Decision& decision : response.decisions()) take(decision);
     request.set_page_token(response.next_page_token());
     next = std::make_unique<grpc::ClientContext>();
     next->set_deadline(first->deadline());
@@ -39,11 +44,47 @@ grpc::Status ListAll(AdminStub& stub, grpc::ClientContext* first,
   return grpc::Status::OK;
 }
 
+// Computes again what one node has logged; within the options' timeout each.
+class Replayer {
+ public:
+  explicit Replayer(const CliOptions& options) : options_(options) {}
+
+  grpc::Status ReplayAll(AdminStub& stub, const std::string& address,
+                         const std::vector<Decision>& decisions,
+                         Output& output) {
+    for (const Decision& decision : decisions) {
+      grpc::ClientContext context;
+      context.set_deadline(std::chrono::system_clock::now() +
+                           absl::ToChronoMilliseconds(options_.timeout));
+      ReplayEvictionRequest request;
+      request.set_decision_id(decision.decision_id());
+      ReplayEvictionResponse response;
+      const grpc::Status status =
+          stub.ReplayEviction(&context, request, &response);
+      // Inputs, the log's entry or rows are no longer there.
+      const bool gone =
+          status.error_code() == grpc::StatusCode::FAILED_PRECONDITION ||
+          status.error_code() == grpc::StatusCode::NOT_FOUND;
+      if (!status.ok() && !gone) return status;
+      AddReplay(decision, address, gone ? nullptr : &response,
+                status.error_message(), output);
+      differs_ |= !gone && !response.same();
+    }
+    return grpc::Status::OK;
+  }
+
+  bool differs() const { return differs_; }
+
+ private:
+  const CliOptions& options_;
+  bool differs_ = false;
+};
+
 }  // namespace
 
 Output EvictionOutput() {
   return Output("EvictionList", {{"DECISION", "id"},
-                                 {"NODE", "node"},
+                                 {"PROCESS", "node"},
                                  {"SESSION", "session"},
                                  {"EVENT", "event"},
                                  {"POLICY", "policy"},
@@ -51,6 +92,8 @@ Output EvictionOutput() {
                                  {"HEADS", "heads"},
                                  {"CANDIDATES", "candidates"},
                                  {"KEPT", "kept"},
+                                 {"DESTROYED", "destroyedRows"},
+                                 {"BY-NODES", "layersByNodes"},
                                  {"BUDGET", "budgetTokens"},
                                  {"TOKENS", "numTokens"},
                                  {"NON-FINITE", "nonFinite"},
@@ -66,8 +109,11 @@ void AddDecision(const ListEvictionsResponse::Decision& decision,
   output.AddRow({decision.decision_id(), node,
                  ShownSession(decision.session_id()), decision.event(),
                  decision.policy(),
-                 decision.final_list() ? "decided" : "ranked", decision.heads(),
-                 decision.candidates(), decision.kept(),
+                 decision.has_destroyed_rows() ? "destroyed"
+                 : decision.final_list()       ? "decided"
+                                               : "ranked",
+                 decision.heads(), decision.candidates(), decision.kept(),
+                 decision.destroyed_rows(), decision.layers_by_nodes(),
                  decision.budget_tokens(), decision.num_tokens(),
                  decision.non_finite(), decision.request(), decision.seed(),
                  absl::StrCat(absl::Hex(decision.digest(), absl::kZeroPad8)),
@@ -79,14 +125,64 @@ void AddDecision(const ListEvictionsResponse::Decision& decision,
 int GetEvictions(const CliOptions& options, const std::string& session) {
   Output output = EvictionOutput();
   const std::string session_bytes = absl::HexStringToBytes(session);
+  const int code =
+      ForEachPeer(options, Everyone(options),
+                  [&](AdminStub& stub, grpc::ClientContext* context,
+                      const std::string& address) {
+                    return ListAll(stub, context, session_bytes,
+                                   [&](const Decision& decision) {
+                                     AddDecision(decision, address, output);
+                                   });
+                  });
+  output.Print(options.output, std::cout);
+  return code;
+}
+
+Output ReplayOutput() {
+  return Output("ReplayList", {{"DECISION", "id"},
+                               {"NODE", "node"},
+                               {"SESSION", "session"},
+                               {"EVENT", "event"},
+                               {"POLICY", "policy"},
+                               {"DIGEST", "digest"},
+                               {"AGAIN", "digestAgain"},
+                               {"RESULT", "result"},
+                               {"WHY", "why"}});
+}
+
+void AddReplay(const Decision& decision, const std::string& node,
+               const ReplayEvictionResponse* replay, const std::string& why,
+               Output& output) {
+  const auto hex = [](uint32_t digest) {
+    return absl::StrCat(absl::Hex(digest, absl::kZeroPad8));
+  };
+  output.AddRow({decision.decision_id(), node,
+                 ShownSession(decision.session_id()), decision.event(),
+                 decision.policy(), hex(decision.digest()),
+                 replay == nullptr ? "" : hex(replay->digest()),
+                 replay == nullptr ? "gone"
+                 : replay->same()  ? "same"
+                                   : "differs",
+                 why});
+}
+
+int ReplayEvictions(const CliOptions& options, const std::string& session) {
+  Output output = ReplayOutput();
+  Replayer replayer(options);
+  const std::string session_bytes = absl::HexStringToBytes(session);
   const int code = ForEachPeer(
       options, options.nodes,
       [&](AdminStub& stub, grpc::ClientContext* context,
           const std::string& address) {
-        return ListAll(stub, context, session_bytes, address, output);
+        std::vector<Decision> decisions;
+        const auto listed = ListAll(
+            stub, context, session_bytes,
+            [&](const Decision& decision) { decisions.push_back(decision); });
+        if (!listed.ok()) return listed;
+        return replayer.ReplayAll(stub, address, decisions, output);
       });
   output.Print(options.output, std::cout);
-  return code;
+  return code == kExitOk && replayer.differs() ? kExitError : code;
 }
 
 }  // namespace farkv

@@ -13,12 +13,6 @@ namespace {
 
 using namespace admin::v1;  // NOLINT: the messages of the admin service
 
-std::vector<std::string> Everyone(const CliOptions& options) {
-  std::vector<std::string> all = options.nodes;
-  all.insert(all.end(), options.workers.begin(), options.workers.end());
-  return all;
-}
-
 // FAILED_PRECONDITION when the process is of the other kind.
 grpc::Status MustBe(ProcessKind kind, const GetProcessResponse& process) {
   if (process.kind() == kind) return grpc::Status::OK;

@@ -11,6 +11,12 @@
 
 namespace farkv {
 
+std::vector<std::string> Everyone(const CliOptions& options) {
+  std::vector<std::string> all = options.nodes;
+  all.insert(all.end(), options.workers.begin(), options.workers.end());
+  return all;
+}
+
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(
     const CliOptions& options, const std::string& address) {
   FARKV_ASSIGN_OR_RETURN(auto credentials, MakeChannelCredentials(options.tls));

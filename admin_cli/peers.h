@@ -18,6 +18,9 @@ namespace farkv {
 
 using AdminStub = farkv::admin::v1::AdminService::Stub;
 
+// Admin addresses of nodes, then of workers.
+std::vector<std::string> Everyone(const CliOptions& options);
+
 // A channel to `address`, with the TLS settings of the options.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const CliOptions& options,
                                                     const std::string& address);

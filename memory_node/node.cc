@@ -216,14 +216,13 @@ absl::Status Node::StartServers() {
           &directory_, &pool_, &events_, &control_executor_,
           &compress_executor_, &decide_executor_, [this] { sweeper_->Poke(); },
           [this] { return CheckServing(); },
-          [this](EvictionCall call) {
-            return DecideEvictions(DecisionContext(), std::move(call));
-          }},
+          [this](EvictionCall call) { return Decide(std::move(call)); }},
       addresses);
   admin_service_ = std::make_unique<AdminService>(
       AdminService::Parts{&directory_, &pool_, t2_pool_.get(), &data_plane_,
                           &events_, &scrubber_, &eviction_log_,
-                          &scrub_executor_, &Clock::Boottime()},
+                          &scrub_executor_, &Clock::Boottime(),
+                          [this](uint64_t id) { return ReplayLogged(id); }},
       NodeIdentity{options_.node_id, transport_->capabilities().name,
                    static_cast<int>(options_.numa_node), options_.config});
   FARKV_ASSIGN_OR_RETURN(
@@ -307,6 +306,26 @@ absl::Status Node::CheckServing() const {
 
 DecideContext Node::DecisionContext() {
   return {directory_, attend_pool_, eviction_log_, Clock::Boottime()};
+}
+
+absl::StatusOr<EvictionReply> Node::Decide(EvictionCall call) {
+  const absl::Time start = absl::Now();
+  const int64_t rows = call.NumCandidates();
+  absl::StatusOr<EvictionReply> reply =
+      DecideEvictions(DecisionContext(), std::move(call));
+  DecideMetrics& metrics = data_metrics_.decide;
+  metrics.failures.Count(reply.status().code());
+  if (!reply.ok()) return reply;
+  metrics.requests.Increment();
+  metrics.rows.Increment(static_cast<double>(rows));
+  metrics.seconds.Observe(absl::ToDoubleSeconds(absl::Now() - start));
+  return reply;
+}
+
+absl::StatusOr<Replay> Node::ReplayLogged(uint64_t decision_id) {
+  FARKV_ASSIGN_OR_RETURN(const LoggedDecision decision,
+                         eviction_log_.Find(decision_id));
+  return ReplayDecision(DecisionContext(), decision);
 }
 
 size_t Node::Drain() {

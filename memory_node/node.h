@@ -91,6 +91,8 @@ class Node {
   size_t SlabBytes() const;
   absl::Status CheckServing() const;
   DecideContext DecisionContext();
+  absl::StatusOr<EvictionReply> Decide(EvictionCall call);
+  absl::StatusOr<Replay> ReplayLogged(uint64_t decision_id);
   void Stop();
 
   const NodeOptions options_;

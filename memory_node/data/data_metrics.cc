@@ -29,10 +29,22 @@ void OperationMetrics::CountFailure(absl::StatusCode code) {
   if (index < kCodes) failures_[index].Increment();
 }
 
+DecideMetrics::DecideMetrics(Metrics& metrics)
+    : requests(metrics.AddCounter("farkv_node_decide_requests_total",
+                                  "Eviction decisions that were answered")),
+      rows(metrics.AddCounter("farkv_node_decide_rows_total",
+                              "Rows that eviction decisions ranked in place")),
+      failures(metrics, "farkv_node_decide_failures_total",
+               "Eviction decisions that failed"),
+      seconds(metrics.AddSecondsHistogram("farkv_node_decide_seconds",
+                                          "From the start of a decision to its "
+                                          "answer")) {}
+
 DataMetrics::DataMetrics(Metrics& metrics)
     : store(metrics, "store"),
       fetch(metrics, "fetch"),
       attend(metrics, "attend"),
+      decide(metrics),
       answered_requests(
           metrics.AddCounter("farkv_node_answered_requests_total",
                              "Requests whose reply the transport took")),

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/telemetry/failure_counter.h"
 #include "common/telemetry/metrics.h"
 
 namespace farkv {
@@ -30,12 +31,23 @@ class OperationMetrics {
   std::array<Counter, kCodes> failures_;  // by code
 };
 
+// Eviction decisions, which arrive on the control plane.
+struct DecideMetrics {
+  explicit DecideMetrics(Metrics& metrics);
+
+  Counter requests;
+  Counter rows;  // candidates that were ranked, where they lie
+  FailureCounter failures;
+  Histogram seconds;
+};
+
 struct DataMetrics {
   explicit DataMetrics(Metrics& metrics);
 
   OperationMetrics store;
   OperationMetrics fetch;
   OperationMetrics attend;
+  DecideMetrics decide;
   // Of each request that is not dropped: it was answered, or its peer had gone.
   Counter answered_requests;
   Counter unanswered_requests;

@@ -145,6 +145,22 @@ grpc::ServerUnaryReactor* AdminService::ListEvictions(
   return Answer(context, list());
 }
 
+grpc::ServerUnaryReactor* AdminService::ReplayEviction(
+    grpc::CallbackServerContext* context,
+    const admin::v1::ReplayEvictionRequest* request,
+    admin::v1::ReplayEvictionResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  parts_.executor->Execute([this, request, response, reactor] {
+    const absl::StatusOr<Replay> replay = parts_.replay(request->decision_id());
+    if (replay.ok()) {
+      response->set_same(replay->same);
+      response->set_digest(ReplyDigest(replay->reply));
+    }
+    reactor->Finish(ToGrpcStatus(replay.status()));
+  });
+  return reactor;
+}
+
 grpc::ServerUnaryReactor* AdminService::ListPeers(
     grpc::CallbackServerContext* context, const admin::v1::ListPeersRequest*,
     admin::v1::ListPeersResponse* response) {

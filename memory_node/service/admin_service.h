@@ -8,11 +8,13 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/async/executor.h"
 #include "common/base/clock.h"
 #include "farkv/admin/v1/admin_service.grpc.pb.h"
 #include "memory_node/data/data_plane.h"
+#include "memory_node/data/decide_handler.h"
 #include "memory_node/data/eviction_log.h"
 #include "memory_node/data/scrubber.h"
 #include "memory_node/directory/directory.h"
@@ -32,7 +34,9 @@ struct NodeIdentity {
 class AdminService final
     : public farkv::admin::v1::AdminService::CallbackService {
  public:
-  // Borrowed, outlive the service. Verify runs on `executor`, one at a time.
+  // Borrowed, outlive the service. Verify runs on `executor`, one at a time;
+  // so does `replay`, which computes a decision of the log again
+  // (memory_node/data/decide_handler.h).
   struct Parts {
     Directory* directory = nullptr;
     PagePool* pool = nullptr;     // T1
@@ -43,6 +47,7 @@ class AdminService final
     const EvictionLog* evictions = nullptr;
     Executor* executor = nullptr;
     const Clock* clock = nullptr;
+    std::function<absl::StatusOr<Replay>(uint64_t decision_id)> replay = {};
   };
   AdminService(Parts parts, NodeIdentity identity)
       : parts_(parts),
@@ -73,6 +78,10 @@ class AdminService final
       grpc::CallbackServerContext* context,
       const farkv::admin::v1::ListEvictionsRequest* request,
       farkv::admin::v1::ListEvictionsResponse* response) override;
+  grpc::ServerUnaryReactor* ReplayEviction(
+      grpc::CallbackServerContext* context,
+      const farkv::admin::v1::ReplayEvictionRequest* request,
+      farkv::admin::v1::ReplayEvictionResponse* response) override;
   grpc::ServerUnaryReactor* ListPeers(
       grpc::CallbackServerContext* context,
       const farkv::admin::v1::ListPeersRequest* request,

@@ -394,6 +394,18 @@ TEST_P(MemoryNodeTest, ADecisionIsThatOfWhoeverHasTheRowsAndIsLogged) {
   EXPECT_EQ(log.decisions(0).candidates(), 64);
   EXPECT_EQ(log.decisions(0).kept(), 24);
   EXPECT_TRUE(log.decisions(0).can_be_replayed());
+  grpc::ClientContext replay_context, unknown_context;
+  admin::v1::ReplayEvictionRequest asked;
+  admin::v1::ReplayEvictionResponse replay;
+  asked.set_decision_id(reply->decision_id);
+  const auto replayed = admin_->ReplayEviction(&replay_context, asked, &replay);
+  ASSERT_TRUE(replayed.ok()) << replayed.error_message();
+  EXPECT_TRUE(replay.same());
+  EXPECT_EQ(replay.digest(), log.decisions(0).digest());
+  asked.set_decision_id(reply->decision_id + 1);
+  EXPECT_EQ(
+      admin_->ReplayEviction(&unknown_context, asked, &replay).error_code(),
+      grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_P(MemoryNodeTest, AWatcherHearsOfDrainAndOfLeasesThatRanOut) {

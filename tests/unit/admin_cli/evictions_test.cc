@@ -41,12 +41,13 @@ std::string Printed(const ListEvictionsResponse::Decision& decision,
 }
 
 TEST(EvictionsTest, ADecisionIsARowOfTheTable) {
-  EXPECT_THAT(Printed(SomeDecision(), "table"),
-              ::testing::MatchesRegex(
-                  "DECISION +NODE +SESSION +EVENT +POLICY +.*\n"
-                  "12 +127.0.0.1:7402 +0a0b0c0d +4 +vase-attn-v +decided +2 "
-                  "+300 +128 +64 +1000 +0 +0 +18446744073709551615 +00000abc "
-                  "+true +1.2s\n"));
+  EXPECT_THAT(
+      Printed(SomeDecision(), "table"),
+      ::testing::MatchesRegex(
+          "DECISION +PROCESS +SESSION +EVENT +POLICY +.*\n"
+          "12 +127.0.0.1:7402 +0a0b0c0d +4 +vase-attn-v +decided +2 "
+          "+300 +128 +0 +0 +64 +1000 +0 +0 +18446744073709551615 +00000abc "
+          "+true +1.2s\n"));
 }
 
 TEST(EvictionsTest, ADecisionIsAnItemOfTheJson) {
@@ -70,6 +71,39 @@ TEST(EvictionsTest, RowsThatOthersChoseAmongAreSaidToBeRanked) {
   decision.set_kept(0);
 
   EXPECT_THAT(Printed(decision, "table"), HasSubstr("  ranked "));
+}
+
+TEST(EvictionsTest, AWorkersDecisionSaysWhatItDestroyed) {
+  ListEvictionsResponse::Decision decision = SomeDecision();
+  decision.set_destroyed_rows(172);
+  decision.set_layers_by_nodes(3);
+
+  EXPECT_THAT(
+      Printed(decision, "table"),
+      HasSubstr("  destroyed  2      300         128   172        3  "));
+}
+
+TEST(EvictionsTest, AReplayIsTheSameOrDiffersOrCannotBe) {
+  admin::v1::ReplayEvictionResponse same, differs;
+  same.set_same(true);
+  same.set_digest(0xabc);
+  differs.set_digest(0xdef);
+  Output output = ReplayOutput();
+
+  AddReplay(SomeDecision(), "node", &same, "", output);
+  AddReplay(SomeDecision(), "node", &differs, "", output);
+  AddReplay(SomeDecision(), "node", nullptr, "its inputs were dropped", output);
+
+  std::stringstream out;
+  output.Print("json", out);
+  const auto items = nlohmann::json::parse(out.str())["items"];
+  ASSERT_EQ(items.size(), 3u);
+  EXPECT_EQ(items[0]["result"], "same");
+  EXPECT_EQ(items[0]["digestAgain"], "00000abc");
+  EXPECT_EQ(items[1]["result"], "differs");
+  EXPECT_EQ(items[1]["digestAgain"], "00000def");
+  EXPECT_EQ(items[2]["result"], "gone");
+  EXPECT_EQ(items[2]["why"], "its inputs were dropped");
 }
 
 }  // namespace
