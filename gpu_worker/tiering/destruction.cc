@@ -1,5 +1,6 @@
 #include "gpu_worker/tiering/destruction.h"
 
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,14 +57,17 @@ absl::Status Decide(Sequence& sequence, PendingEvent& pending,
     tools.pushdown->CollectScores(sequence);
   }
   if (!needs.keys && !needs.values && !needs.mass) {
-    return DecideLayers(sequence, pending, tools.geometry, nullptr);
+    return DecideLayers(sequence, pending, tools.geometry, nullptr, nullptr);
   }
   const size_t heads_before = pending.rows.kept.size();
   const int64_t non_finite_before = pending.rows.num_non_finite;
+  const bool ask = tools.nodes != nullptr &&
+                   tools.nodes->MayDecide(sequence, pending.event.policy);
   RowReader reader(sequence, tools.lines, tools.geometry, tools.stream,
                    tools.reads, tools.layer_timeout);
-  const absl::Status decided =
-      DecideLayers(sequence, pending, tools.geometry, &reader);
+  const absl::Status decided = DecideLayers(
+      sequence, pending, tools.geometry, &reader, ask ? tools.nodes : nullptr);
+  // With nodes that decide nothing is mapped, so this holds.
   if (absl::Status status = reader.Recheck(); !status.ok()) {
     pending.rows.kept.resize(heads_before);
     pending.rows.num_non_finite = non_finite_before;
@@ -102,8 +106,30 @@ int64_t Keep(Sequence& sequence, const PendingEvent& pending) {
   return destroyed;
 }
 
-void Record(Sequence& sequence, const PendingEvent& pending,
-            int64_t destroyed) {
+void Log(const Sequence& sequence, const PendingEvent& pending,
+         EvictionRecord record, const DestructionTools& tools) {
+  const std::vector<std::vector<int64_t>>& kept = pending.rows.kept;
+  // As many in every head.
+  const std::vector<uint8_t> pinned =
+      PinRows(pending.event.pinned, kept.front(), pending.num_tokens);
+  const auto heads = static_cast<int64_t>(kept.size());
+  const auto count = static_cast<int64_t>(pinned.size());
+  const int64_t free =
+      count - std::accumulate(pinned.begin(), pinned.end(), int64_t{0});
+  tools.log.Add({.time = tools.clock.Now(),
+                 .session = sequence.spec.session,
+                 .request_id = sequence.spec.request_id,
+                 .request = RequestNumber(sequence.spec.request_id),
+                 .seed = sequence.spec.destruction_seed,
+                 .candidates = heads * free + record.destroyed_rows,
+                 .kept = heads * count,
+                 .non_finite = pending.rows.num_non_finite,
+                 .layers_by_nodes = pending.rows.layers_by_nodes,
+                 .record = std::move(record)});
+}
+
+void Record(Sequence& sequence, const PendingEvent& pending, int64_t destroyed,
+            const DestructionTools& tools) {
   SequenceTierStats& stats = sequence.stats;
   EvictionRecord record;
   record.event = stats.evictions;
@@ -121,6 +147,8 @@ void Record(Sequence& sequence, const PendingEvent& pending,
   ++stats.evictions;
   stats.destroyed_rows += destroyed;
   stats.broken_scores += pending.rows.num_non_finite;
+  stats.node_evictions += pending.rows.layers_by_nodes > 0 ? 1 : 0;
+  Log(sequence, pending, record, tools);
   std::deque<EvictionRecord>& records = sequence.destruction.records;
   if (records.size() == kMaxEvictionRecords) records.pop_front();
   records.push_back(std::move(record));
@@ -172,7 +200,7 @@ bool Try(Sequence& sequence, PendingEvent& pending,
     return false;
   }
   const int64_t destroyed = Keep(sequence, pending);
-  Record(sequence, pending, destroyed);
+  Record(sequence, pending, destroyed, tools);
   SequenceDestruction& state = sequence.destruction;
   state.destroyed = pending.num_tokens -
                     static_cast<int64_t>(pending.rows.kept.front().size());

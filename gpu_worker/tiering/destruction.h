@@ -17,6 +17,8 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "gpu_worker/tiering/cold_reads.h"
+#include "gpu_worker/tiering/decision_log.h"
+#include "gpu_worker/tiering/node_decisions.h"
 #include "gpu_worker/tiering/pushdown.h"
 #include "gpu_worker/tiering/sequence.h"
 #include "gpu_worker/tiering/t0_lines.h"
@@ -34,15 +36,18 @@ void PrepareDestruction(Sequence& sequence, const KvGeometry& geometry,
 // Whether the policy may ever ask for the queries of positions up to `end`.
 bool WantsQueries(const Sequence& sequence, int64_t end);
 
-// What an event works with; all borrowed. The last two are null without nodes.
+// What an event works with; all borrowed. The last three are null without
+// nodes.
 struct DestructionTools {
   const KvGeometry& geometry;
   T0Lines& lines;
   Stream& stream;
   absl::Duration layer_timeout;  // for the rows of one layer
   const Clock& clock;            // of the pauses between tries
+  DecisionLog& log;
   ColdReads* reads = nullptr;
   Pushdown* pushdown = nullptr;
+  NodeDecisions* nodes = nullptr;
 };
 
 inline constexpr int kMaxEventTries = 6;

@@ -9,6 +9,7 @@
 #include "common/base/crc32c.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
+#include "gpu_worker/tiering/node_decisions.h"
 
 namespace farkv {
 namespace {
@@ -134,30 +135,66 @@ std::vector<int64_t> LivePositionsOf(const PageTable& table, int layer,
   return positions;
 }
 
+namespace {
+
+// One layer, of rows that `reader` has.
+absl::StatusOr<KeptRows> DecideHere(const Decider& decider, int layer,
+                                    const KvGeometry& geometry, bool shared,
+                                    const KeptRows& before) {
+  KeptRows rows;
+  for (int head = 0; head < geometry.num_kv_heads; ++head) {
+    if (shared && layer + head > 0) {
+      const auto& lists = layer > 0 ? before.kept : rows.kept;
+      rows.kept.push_back(lists.front());
+      continue;
+    }
+    FARKV_ASSIGN_OR_RETURN(EvictionDecision decision,
+                           decider.Decide(layer, head));
+    rows.num_non_finite += decision.num_non_finite;
+    rows.kept.push_back(std::move(decision.kept));
+  }
+  return rows;
+}
+
+void Append(KeptRows more, KeptRows& rows) {
+  rows.num_non_finite += more.num_non_finite;
+  rows.layers_by_nodes += more.layers_by_nodes;
+  std::move(more.kept.begin(), more.kept.end(), std::back_inserter(rows.kept));
+}
+
+KeptRows RowsOf(NodeDecisions::Layer layer) {
+  KeptRows rows;
+  rows.layers_by_nodes = layer.by_nodes ? 1 : 0;
+  for (EvictionDecision& decision : layer.heads) {
+    rows.num_non_finite += decision.num_non_finite;
+    rows.kept.push_back(std::move(decision.kept));
+  }
+  return rows;
+}
+
+}  // namespace
+
 absl::Status DecideLayers(const Sequence& sequence, PendingEvent& pending,
-                          const KvGeometry& geometry, RowReader* reader) {
+                          const KvGeometry& geometry, RowReader* reader,
+                          NodeDecisions* nodes) {
   const Decider decider(sequence, pending, geometry, reader);
   const bool shared = NeedsOf(pending.event.policy).shared_by_heads;
   KeptRows& rows = pending.rows;
   const auto decided = static_cast<int>(rows.kept.size());
   for (int layer = decided / geometry.num_kv_heads; layer < geometry.num_layers;
        ++layer) {
-    if (reader != nullptr) FARKV_RETURN_IF_ERROR(reader->Load(layer));
-    KeptRows of_layer;
-    for (int head = 0; head < geometry.num_kv_heads; ++head) {
-      if (shared && layer + head > 0) {
-        const auto& lists = layer > 0 ? rows.kept : of_layer.kept;
-        of_layer.kept.push_back(lists.front());
+    if (nodes != nullptr) {
+      auto made = nodes->DecideLayer(sequence, pending, layer, *reader);
+      if (made.ok()) {
+        Append(RowsOf(*std::move(made)), rows);
         continue;
       }
-      FARKV_ASSIGN_OR_RETURN(EvictionDecision decision,
-                             decider.Decide(layer, head));
-      of_layer.num_non_finite += decision.num_non_finite;
-      of_layer.kept.push_back(std::move(decision.kept));
+      nodes = nullptr;
     }
-    rows.num_non_finite += of_layer.num_non_finite;
-    std::move(of_layer.kept.begin(), of_layer.kept.end(),
-              std::back_inserter(rows.kept));
+    if (reader != nullptr) FARKV_RETURN_IF_ERROR(reader->Load(layer));
+    FARKV_ASSIGN_OR_RETURN(KeptRows made,
+                           DecideHere(decider, layer, geometry, shared, rows));
+    Append(std::move(made), rows);
   }
   return absl::OkStatus();
 }

@@ -16,6 +16,8 @@
 
 namespace farkv {
 
+class NodeDecisions;
+
 // The request's coordinate of every draw: a function of its id, so that a
 // request that is repeated under its id loses the same rows again.
 uint64_t RequestNumber(const std::string& request_id);
@@ -30,10 +32,12 @@ std::vector<int64_t> LivePositionsOf(const PageTable& table, int layer,
 
 // Decides the layers that are not decided yet and adds them to pending.rows.
 // After an error that has the layers before it. `reader` is null when the
-// policy needs neither keys nor values. Errors are those of reading rows and of
-// the policy.
+// policy needs neither keys nor values; `nodes` is null unless nodes may be
+// asked: from the first layer on at which they fail, rows are read. Errors are
+// those of reading rows and of the policy.
 absl::Status DecideLayers(const Sequence& sequence, PendingEvent& pending,
-                          const KvGeometry& geometry, RowReader* reader);
+                          const KvGeometry& geometry, RowReader* reader,
+                          NodeDecisions* nodes);
 
 }  // namespace farkv
 

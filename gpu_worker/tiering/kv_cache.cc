@@ -247,8 +247,10 @@ void KvCache::Impl::DestroyRows(Sequence& sequence) {
                             .stream = *stream,
                             .layer_timeout = 2 * options.fetch_timeout,
                             .clock = *clock,
+                            .log = decisions,
                             .reads = reads.get(),
-                            .pushdown = pushdown.get()});
+                            .pushdown = pushdown.get(),
+                            .nodes = node_decisions.get()});
 }
 
 // For the nodes that attend, and for policies that look at queries later.
@@ -267,9 +269,10 @@ absl::Status KvCache::Impl::SendQueries(int layer, const float* queries,
 }
 
 // The step is committed by then: without a plan the tiers stay as they are.
-void KvCache::Impl::NotePlan(const Sequence& sequence,
-                             const absl::Status& plan) {
-  if (plan.ok() || plan_failure_logged) return;
+void KvCache::Impl::NotePlan(Sequence& sequence, const absl::Status& plan) {
+  if (plan.ok()) return;
+  ++sequence.stats.failed_plans;
+  if (plan_failure_logged) return;
   plan_failure_logged = true;
   spdlog::error("sequence {}: no placement plan (logged once): {}",
                 sequence.spec.request_id, std::string(plan.message()));
@@ -394,6 +397,8 @@ absl::StatusOr<std::unique_ptr<KvCache>> KvCache::CreateWith(
     impl->pushdown =
         std::make_unique<Pushdown>(impl->options, geometry, num_query_heads,
                                    impl->remote->links(), *access.clock);
+    impl->node_decisions = std::make_unique<NodeDecisions>(
+        impl->options, geometry, impl->remote->links(), *impl->clock);
   }
   return std::unique_ptr<KvCache>(new KvCache(std::move(impl)));
 }

@@ -41,6 +41,7 @@
 #include "common/layout/kv_geometry.h"
 #include "common/policy/destruction_event.h"
 #include "common/transport/transport.h"
+#include "gpu_worker/tiering/decision_log.h"
 #include "gpu_worker/tiering/eviction_record.h"
 #include "gpu_worker/tiering/tiering_options.h"
 #include "kernels/attention.h"
@@ -96,6 +97,8 @@ struct SequenceTierStats {
   int64_t evictions = 0;            // events that destroyed rows
   int64_t postponed_evictions = 0;  // events whose rows came late
   int64_t skipped_evictions = 0;    // events that were given up
+  int64_t node_evictions = 0;       // events whose rows nodes ranked
+  int64_t failed_plans = 0;         // placement plans that were not made
   int64_t broken_scores = 0;  // rows that stayed because one was not finite
   // Tokens that a head has lost as a share of those generated (ALGORITHMS
   // 1.3): at the end, and averaged over the steps.
@@ -194,6 +197,8 @@ class KvCache {
   std::vector<PageTierMap> TierMap(SequenceId sequence) const;
   // The last kMaxEvictionRecords events, oldest first.
   std::vector<EvictionRecord> Evictions(SequenceId sequence) const;
+  // Of all sequences, those that have ended included; newest first.
+  std::vector<LoggedEviction> Decisions(const DecisionQuery& query) const;
   std::vector<PageLiveRows> LiveRows(SequenceId sequence) const;
   // Positions with a row in some layer and KV head, ascending.
   std::vector<int64_t> LivePositions(SequenceId sequence) const;

@@ -12,7 +12,9 @@
 
 #include "common/base/clock.h"
 #include "gpu_worker/tiering/cold_reads.h"
+#include "gpu_worker/tiering/decision_log.h"
 #include "gpu_worker/tiering/kv_cache.h"
+#include "gpu_worker/tiering/node_decisions.h"
 #include "gpu_worker/tiering/pushdown.h"
 #include "gpu_worker/tiering/remote_tier.h"
 #include "gpu_worker/tiering/sequence.h"
@@ -48,7 +50,7 @@ struct KvCache::Impl {
   absl::Status Commit();
   void DestroyRows(Sequence& sequence);
   absl::Status SendQueries(int layer, const float* queries, float scale);
-  void NotePlan(const Sequence& sequence, const absl::Status& plan);
+  void NotePlan(Sequence& sequence, const absl::Status& plan);
   void Discard();
   void Close(SequenceId id);
   SequenceId Restart(SequenceId id, SessionId session);
@@ -65,11 +67,13 @@ struct KvCache::Impl {
   uint64_t last_sequence_id = 0;
   std::vector<SequenceId> failed;
   bool plan_failure_logged = false;
+  DecisionLog decisions;
   SequenceMap sequences;
   // All null without memory nodes. Fetches that are under way count in reads
   // until remote has ended them, so it goes first.
   std::unique_ptr<ColdReads> reads;
   std::unique_ptr<Pushdown> pushdown;
+  std::unique_ptr<NodeDecisions> node_decisions;
   std::unique_ptr<RemoteTier> remote;
 };
 

@@ -65,6 +65,11 @@ std::vector<EvictionRecord> KvCache::Evictions(SequenceId id) const {
   return {records.begin(), records.end()};
 }
 
+std::vector<LoggedEviction> KvCache::Decisions(
+    const DecisionQuery& query) const {
+  return impl_->decisions.List(query);
+}
+
 std::vector<PageLiveRows> KvCache::LiveRows(SequenceId id) const {
   std::vector<PageLiveRows> rows;
   const Sequence* sequence = impl_->Find(id);

@@ -31,6 +31,10 @@ absl::StatusOr<ControlCalls> MakeControlCalls(const std::string& address,
                                  absl::Duration timeout) {
     return client->CloseSession(session, epoch, sequence_number, timeout);
   };
+  calls.decide_evictions = [client](const EvictionCall& call,
+                                    absl::Duration timeout) {
+    return client->DecideEvictions(call, timeout);
+  };
   return calls;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/policy/eviction_call.h"
 #include "common/rpc/memory_types.h"
 #include "common/transport/transport.h"
 #include "gpu_worker/tiering/tiering_options.h"
@@ -34,6 +35,10 @@ struct ControlCalls {
                                          uint64_t sequence_number,
                                          absl::Duration timeout)>
       close_session;
+  // May be empty: rows are read then, and ranked by the worker.
+  std::function<absl::StatusOr<EvictionReply>(const EvictionCall& call,
+                                              absl::Duration timeout)>
+      decide_evictions;
 };
 
 struct NodeAccess {

@@ -293,6 +293,20 @@ void NodeLink::CloseSession(std::shared_ptr<RemoteSession> session) {
   commands_.push_back(CloseCommand{std::move(session)});
 }
 
+absl::StatusOr<EvictionReply> NodeLink::DecideEvictions(
+    EvictionCall call, absl::Duration timeout) {
+  if (!control_.decide_evictions) {
+    return absl::UnimplementedError(
+        absl::StrCat("memory node ", options_.address, " takes no decisions"));
+  }
+  if (!healthy()) {
+    return absl::UnavailableError(
+        absl::StrCat("memory node ", options_.address, " is lost"));
+  }
+  call.epoch = epoch();
+  return control_.decide_evictions(call, timeout);
+}
+
 int NodeLink::pending() const {
   absl::MutexLock lock(&mutex_);
   return static_cast<int>(commands_.size()) + (running_ ? 1 : 0);

@@ -94,6 +94,11 @@ class NodeLink {
              std::vector<PageEviction> evictions, std::vector<PageName> free,
              std::vector<int32_t> pages);
   void CloseSession(std::shared_ptr<RemoteSession> session);
+  // The node's ranks or decision, its epoch filled in; blocks the caller, not
+  // the link, for `timeout` at most. Errors as MemoryClient; UNAVAILABLE when
+  // the node is lost, UNIMPLEMENTED when it cannot be asked.
+  absl::StatusOr<EvictionReply> DecideEvictions(EvictionCall call,
+                                                absl::Duration timeout);
   // Commands that wait or run.
   int pending() const;
 

@@ -16,7 +16,8 @@ namespace farkv {
 struct KeptRows {
   // [layer * KV heads + head]: positions, ascending; as many of each.
   std::vector<std::vector<int64_t>> kept;
-  int64_t num_non_finite = 0;  // rows that stayed because a number was broken
+  int64_t num_non_finite = 0;   // rows that stayed because a number was broken
+  int32_t layers_by_nodes = 0;  // whose rows memory nodes ranked
 };
 
 // The decision is that of the step after which the event was due, however late

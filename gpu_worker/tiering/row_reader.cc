@@ -31,6 +31,11 @@ absl::Status RowReader::Load(int layer) {
   return absl::OkStatus();
 }
 
+void RowReader::LoadResident(int layer) {
+  for (PageRows& page : pages_) page = PageRows();
+  LoadLines(layer);
+}
+
 absl::Status RowReader::LoadCold(int layer) {
   const absl::Time deadline = absl::Now() + layer_timeout_;
   fetches_.clear();

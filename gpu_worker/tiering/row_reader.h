@@ -32,6 +32,8 @@ class RowReader {
   // Makes the live rows of `layer` readable, until the next Load. UNAVAILABLE
   // or DATA_LOSS naming node, layer and page when cold rows did not come.
   absl::Status Load(int layer);
+  // The same for the rows in T0 alone.
+  void LoadResident(int layer);
   // After Load: one vector of the geometry's dtype. The slot must be alive.
   const std::byte* Key(int head, int64_t position) const;
   const std::byte* Value(int head, int64_t position) const;
