@@ -54,6 +54,9 @@ class EngineView {
       const std::string& request_id) const = 0;
   virtual absl::StatusOr<std::vector<EvictionRecord>> Evictions(
       const std::string& request_id) const = 0;
+  // Events of all requests, those that have ended included; newest first.
+  virtual std::vector<LoggedEviction> Decisions(
+      const DecisionQuery& query) const = 0;
 };
 
 struct EngineLoad {

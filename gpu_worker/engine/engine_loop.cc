@@ -82,6 +82,13 @@ void Engine::Loop::Admit() {
   }
 }
 
+std::optional<DestructionSettings> Engine::Loop::DestructionOf(
+    const GenerationRequest& request) const {
+  if (request.destroy_nothing) return std::nullopt;
+  return request.destruction.has_value() ? request.destruction
+                                         : options_.destruction;
+}
+
 SequenceSpec Engine::Loop::MakeSpec(const GenerationRequest& request) const {
   SequenceSpec spec;
   spec.session = SessionId::Random();
@@ -92,10 +99,7 @@ SequenceSpec Engine::Loop::MakeSpec(const GenerationRequest& request) const {
   if (request.hbm_ratio.has_value()) {
     spec.placement.hbm_ratio = *request.hbm_ratio;
   }
-  if (!request.destroy_nothing) {
-    spec.destruction = request.destruction.has_value() ? request.destruction
-                                                       : options_.destruction;
-  }
+  spec.destruction = DestructionOf(request);
   spec.destruction_seed = request.sampling.seed;
   return spec;
 }
@@ -149,18 +153,34 @@ void Engine::Loop::EndExpired() {
   RemoveEnded();
 }
 
+void Engine::Loop::CountTiers(const SequenceTierStats& tiers,
+                              const std::string& policy) {
+  const auto add = [](Counter& counter, int64_t count) {
+    counter.Increment(static_cast<double>(count));
+  };
+  add(metrics_.cold_rows_mapped, tiers.cold_rows_mapped);
+  add(metrics_.cold_rows_fetched, tiers.cold_rows_fetched);
+  add(metrics_.cold_rows_pushed_down, tiers.cold_rows_pushed_down);
+  add(metrics_.late_fetches, tiers.late_fetches);
+  add(metrics_.promoted_tokens, tiers.promoted_tokens);
+  add(metrics_.postponed_evictions, tiers.postponed_evictions);
+  add(metrics_.skipped_evictions, tiers.skipped_evictions);
+  add(metrics_.lost_score_collections, tiers.lost_score_collections);
+  add(metrics_.failed_plans, tiers.failed_plans);
+  const auto of_policy = metrics_.destruction.find(policy);
+  if (of_policy == metrics_.destruction.end()) return;
+  add(of_policy->second.rows, tiers.destroyed_rows);
+  add(of_policy->second.events, tiers.evictions);
+  add(of_policy->second.node_events, tiers.node_evictions);
+}
+
 void Engine::Loop::End(RunningSequence& sequence, GenerationEnd end) {
   end.tiers = cache_->Stats(sequence.id);
   end.tiers.recomputed_tokens = sequence.recomputed();
-  metrics_.cold_rows_mapped.Increment(
-      static_cast<double>(end.tiers.cold_rows_mapped));
-  metrics_.cold_rows_fetched.Increment(
-      static_cast<double>(end.tiers.cold_rows_fetched));
-  metrics_.cold_rows_pushed_down.Increment(
-      static_cast<double>(end.tiers.cold_rows_pushed_down));
-  metrics_.late_fetches.Increment(static_cast<double>(end.tiers.late_fetches));
-  metrics_.promoted_tokens.Increment(
-      static_cast<double>(end.tiers.promoted_tokens));
+  const auto destruction = DestructionOf(sequence.request());
+  CountTiers(end.tiers, destruction.has_value()
+                            ? DestructionPolicyName(destruction->policy)
+                            : "none");
   cache_->Close(sequence.id);
   sequence.ended = true;
   queue_.Forget(sequence.request().request_id);

@@ -3,7 +3,9 @@
 #define FARKV_GPU_WORKER_ENGINE_ENGINE_LOOP_H_
 
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -38,6 +40,10 @@ class Engine::Loop final : public EngineView {
       const std::string& request_id) const override;
   absl::StatusOr<std::vector<EvictionRecord>> Evictions(
       const std::string& request_id) const override;
+  std::vector<LoggedEviction> Decisions(
+      const DecisionQuery& query) const override {
+    return cache_->Decisions(query);
+  }
 
  private:
   using Batch = std::vector<RunningSequence*>;
@@ -47,7 +53,10 @@ class Engine::Loop final : public EngineView {
   void PublishLoad();
   void Admit();
   bool AdmitOne(WaitingRequest waiting);
+  std::optional<DestructionSettings> DestructionOf(
+      const GenerationRequest& request) const;
   SequenceSpec MakeSpec(const GenerationRequest& request) const;
+  void CountTiers(const SequenceTierStats& tiers, const std::string& policy);
   absl::StatusOr<SequenceId> FindRunning(const std::string& request_id) const;
   void EndExpired();
   void StepOnce();

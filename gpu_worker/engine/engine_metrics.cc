@@ -1,11 +1,50 @@
 #include "gpu_worker/engine/engine_metrics.h"
 
+#include "common/policy/destruction_policy.h"
+
 namespace farkv {
+namespace {
+
+constexpr char kPrefix[] = "farkv_worker_";
+
+void RegisterDestruction(Metrics& metrics, EngineMetrics& m) {
+  const std::string p = kPrefix;
+  for (const std::string& name : DestructionPolicyNames()) {
+    if (!ParseDestructionPolicy(name)->has_value()) continue;  // "none"
+    DestructionMetrics& of_policy = m.destruction[name];
+    of_policy.rows = metrics.AddCounter(
+        p + "destroyed_rows_total",
+        "Rows destroyed, all layers and KV heads, by finished requests",
+        {{"policy", name}});
+    of_policy.events = metrics.AddCounter(
+        p + "evictions_total",
+        "Events that destroyed rows, by finished requests", {{"policy", name}});
+    of_policy.node_events = metrics.AddCounter(
+        p + "node_evictions_total",
+        "Of these, events for which memory nodes ranked rows",
+        {{"policy", name}});
+  }
+  m.postponed_evictions = metrics.AddCounter(
+      p + "postponed_evictions_total",
+      "Events that had to wait for rows, by finished requests");
+  m.skipped_evictions =
+      metrics.AddCounter(p + "skipped_evictions_total",
+                         "Events that were given up, by finished requests");
+  m.lost_score_collections = metrics.AddCounter(
+      p + "lost_score_collections_total",
+      "Answers of nodes with scores that did not come, by finished requests");
+  m.failed_plans = metrics.AddCounter(
+      p + "failed_plans_total",
+      "Placement plans that could not be made, by finished requests");
+}
+
+}  // namespace
 
 EngineMetrics EngineMetrics::Register(Metrics* metrics) {
   EngineMetrics m;
   if (metrics == nullptr) return m;
-  const std::string p = "farkv_worker_";
+  const std::string p = kPrefix;
+  RegisterDestruction(*metrics, m);
   m.requests = metrics->AddCounter(p + "requests_total", "Requests admitted");
   m.failures = FailureCounter(*metrics, p + "request_failures_total",
                               "Requests that ended with an error");

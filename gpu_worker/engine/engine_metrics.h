@@ -2,10 +2,18 @@
 #ifndef FARKV_GPU_WORKER_ENGINE_ENGINE_METRICS_H_
 #define FARKV_GPU_WORKER_ENGINE_ENGINE_METRICS_H_
 
+#include <map>
+#include <string>
+
 #include "common/telemetry/failure_counter.h"
 #include "common/telemetry/metrics.h"
 
 namespace farkv {
+
+// By finished requests.
+struct DestructionMetrics {
+  Counter rows, events, node_events;
+};
 
 struct EngineMetrics {
   Counter requests, generated_tokens, prompt_tokens, steps;
@@ -13,6 +21,9 @@ struct EngineMetrics {
   Counter repeated_steps, parked_sequences, recoveries, recomputed_tokens;
   Counter cold_rows_mapped, cold_rows_fetched, cold_rows_pushed_down;
   Counter late_fetches, promoted_tokens;
+  Counter postponed_evictions, skipped_evictions;
+  Counter lost_score_collections, failed_plans;
+  std::map<std::string, DestructionMetrics> destruction;  // by policy
   Histogram step_seconds, queue_seconds, first_token_seconds, token_seconds;
 
   // With null `metrics` updates go nowhere.

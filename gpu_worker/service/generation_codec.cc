@@ -183,6 +183,10 @@ void WriteTiers(const SequenceTierStats& stats, worker::v1::TierUsage& usage) {
   usage.set_evictions(stats.evictions);
   usage.set_destroyed_share(stats.destroyed_share);
   usage.set_destroyed_share_average(stats.destroyed_share_average);
+  usage.set_postponed_evictions(stats.postponed_evictions);
+  usage.set_skipped_evictions(stats.skipped_evictions);
+  usage.set_node_evictions(stats.node_evictions);
+  usage.set_lost_score_collections(stats.lost_score_collections);
   usage.set_exactness(
       stats.destroyed_rows > 0     ? worker::v1::OUTPUT_EXACTNESS_EVICTED
       : stats.compressed_pages > 0 ? worker::v1::OUTPUT_EXACTNESS_EIGHT_BIT

@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
 #include "common/base/session_handle.h"
 #include "common/base/status_macros.h"
 #include "common/page/page_format.h"
@@ -17,6 +18,7 @@
 #include "common/rpc/memory_codec.h"
 #include "common/rpc/status_codec.h"
 #include "common/rpc/stream_writer.h"
+#include "gpu_worker/service/decision_log_codec.h"
 
 namespace farkv {
 namespace {
@@ -225,9 +227,23 @@ grpc::ServerUnaryReactor* WorkerAdminService::ListSessions(
 }
 
 grpc::ServerUnaryReactor* WorkerAdminService::ListEvictions(
-    grpc::CallbackServerContext* context, const ListEvictionsRequest*,
-    ListEvictionsResponse*) {
-  return NotOfWorkers(context, "log of eviction decisions");
+    grpc::CallbackServerContext* context, const ListEvictionsRequest* request,
+    ListEvictionsResponse* response) {
+  const auto list = [request, response](const EngineView& engine) {
+    const auto answer = ListDecisions(
+        *request,
+        [&](const DecisionQuery& query) { return engine.Decisions(query); },
+        Clock::Boottime().Now());
+    if (answer.ok()) *response = *answer;
+    return answer.status();
+  };
+  return AnswerBy(engine_, context, list);
+}
+
+grpc::ServerUnaryReactor* WorkerAdminService::ReplayEviction(
+    grpc::CallbackServerContext* context, const ReplayEvictionRequest*,
+    ReplayEvictionResponse*) {
+  return NotOfWorkers(context, "inputs of decisions to replay");
 }
 
 grpc::ServerUnaryReactor* WorkerAdminService::Verify(

@@ -1,5 +1,6 @@
-// AdminService of a worker: its T0 pool, running sequences, tier maps, peers
-// and drain. Calls about node things answer FAILED_PRECONDITION. Thread-safe.
+// AdminService of a worker: its T0 pool, running sequences, tier maps, rows
+// that it destroyed, peers and drain. Calls about node things answer
+// FAILED_PRECONDITION. Thread-safe.
 #ifndef FARKV_GPU_WORKER_SERVICE_WORKER_ADMIN_SERVICE_H_
 #define FARKV_GPU_WORKER_SERVICE_WORKER_ADMIN_SERVICE_H_
 
@@ -47,6 +48,10 @@ class WorkerAdminService final
       grpc::CallbackServerContext* context,
       const farkv::admin::v1::ListEvictionsRequest* request,
       farkv::admin::v1::ListEvictionsResponse* response) override;
+  grpc::ServerUnaryReactor* ReplayEviction(
+      grpc::CallbackServerContext* context,
+      const farkv::admin::v1::ReplayEvictionRequest* request,
+      farkv::admin::v1::ReplayEvictionResponse* response) override;
   grpc::ServerUnaryReactor* ListPeers(
       grpc::CallbackServerContext* context,
       const farkv::admin::v1::ListPeersRequest* request,

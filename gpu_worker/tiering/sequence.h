@@ -119,6 +119,7 @@ struct Sequence {
     reads_by_node = old.reads_by_node;
     stats.destroyed_rows = stats.evictions = stats.broken_scores = 0;
     stats.destroyed_share = stats.destroyed_share_average = 0;
+    stats.node_evictions = 0;
     stats.evictions_digest = 0;
   }
 

@@ -7,7 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "common/base/random.h"
+#include "common/telemetry/metrics.h"
 #include "gmock/gmock.h"
 #include "gpu_worker/engine/engine.h"
 #include "gtest/gtest.h"
@@ -131,6 +134,50 @@ TEST_F(EngineDestructionTest, EachRequestHasItsOwnPolicyOrNone) {
   EXPECT_GT(asked.end.tiers.destroyed_rows, 0);
   EXPECT_EQ(kept.end.tiers.destroyed_rows, 0);
   EXPECT_EQ(kept.tokens, whole.tokens);
+}
+
+TEST_F(EngineDestructionTest,
+       WhatIsDestroyedIsCountedByPolicyAndStaysInTheLog) {
+  Metrics metrics;
+  options_.metrics = &metrics;
+  Start(/*with_node=*/false);
+  GenerationRequest request = Request("r");
+  request.destruction = Fixed("recency", 200);
+
+  const SequenceTierStats tiers = Run(request).end.tiers;
+
+  ASSERT_GT(tiers.destroyed_rows, 0);
+  const std::string text = metrics.Render();
+  const auto line = [](const char* name, const char* policy, int64_t value) {
+    return absl::StrCat("\nfarkv_worker_", name, "{policy=\"", policy, "\"} ",
+                        value, "\n");
+  };
+  EXPECT_THAT(text, HasSubstr(line("destroyed_rows_total", "recency",
+                                   tiers.destroyed_rows)));
+  EXPECT_THAT(text,
+              HasSubstr(line("evictions_total", "recency", tiers.evictions)));
+  EXPECT_THAT(text, HasSubstr(line("destroyed_rows_total", "h2o", 0)));
+  EXPECT_THAT(text, HasSubstr("\nfarkv_worker_skipped_evictions_total 0\n"));
+  std::vector<LoggedEviction> log;
+  absl::Notification told;
+  ASSERT_TRUE(engine_
+                  ->Ask([&](const EngineView& view) {
+                    log = view.Decisions({.count = 1000, .sessions = {}});
+                    told.Notify();
+                  })
+                  .ok());
+  told.WaitForNotification();
+  ASSERT_EQ(static_cast<int64_t>(log.size()), tiers.evictions);
+  EXPECT_EQ(log.front().request_id, "r");
+  EXPECT_EQ(log.front().record.policy, "recency");
+  int64_t destroyed = 0;
+  for (const LoggedEviction& event : log) {
+    destroyed += event.record.destroyed_rows;
+    EXPECT_EQ(event.candidates + kPrompt * 8,
+              event.kept + event.record.destroyed_rows);
+  }
+  EXPECT_EQ(destroyed, tiers.destroyed_rows);
+  engine_ = nullptr;
 }
 
 TEST_F(EngineDestructionTest, ABudgetThatCannotHoldThePromptIsRefusedAtOnce) {
