@@ -99,6 +99,8 @@ TEST_F(CommandLineTest, ASessionIsCheckedBeforeAnybodyIsAsked) {
   EXPECT_THAT(Refusal("verify --session xyz"),
               AllOf(HasSubstr("--session"), HasSubstr("xyz")));
   EXPECT_TRUE(Parse("verify --session 0a0b0c0d").ok());
+  EXPECT_TRUE(Parse("get evictions --session 0a0b0c0d").ok());
+  EXPECT_TRUE(Parse("replay evictions --session 0a0b0c0d").ok());
 }
 
 TEST_F(CommandLineTest, PreflightLooksForWhatIsGoingToRun) {
