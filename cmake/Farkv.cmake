@@ -112,11 +112,12 @@ function(farkv_binary name)
   endif()
 endfunction()
 
-# Tests check, they are not measured: -O1 compiles a fifth to a quarter faster
-# than -O3.
+# Tests check, they are not measured. In release -O0 compiles them a third
+# faster than -O3 did, under AddressSanitizer twice as fast as -O1; libraries
+# are optimised as ever.
 add_library(farkv_test_options INTERFACE)
 target_compile_options(farkv_test_options INTERFACE
-  $<$<CONFIG:Release>:-O1>)
+  $<$<OR:$<CONFIG:Release>,$<STREQUAL:${FARKV_SANITIZER},address>>:-O0>)
 target_link_libraries(farkv_test_options INTERFACE farkv_options
   GTest::gmock GTest::gtest_main)
 if(FARKV_BUILD_TESTS AND FARKV_TEST_PCH)
