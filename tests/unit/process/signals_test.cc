@@ -15,9 +15,7 @@ using ::testing::ExitedWithCode;
 // Each runs in a process of its own, as the signals belong to a process.
 class SignalsDeathTest : public ::testing::Test {
  protected:
-  SignalsDeathTest() {
-    ::testing::FLAGS_gtest_death_test_style = "threadsafe";
-  }
+  SignalsDeathTest() { ::testing::FLAGS_gtest_death_test_style = "threadsafe"; }
 };
 
 [[noreturn]] void SleepForEver() {
