@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -45,6 +46,18 @@ absl::StatusOr<NodeCluster::Node> StartNode(const NodeClusterOptions& options,
                            static_cast<uint16_t>(ports["metrics"])};
 }
 
+// OK unless the node says that sessions, and their pages, were left behind.
+absl::Status CheckGivenBack(const std::string& id,
+                            const std::string& log_file) {
+  std::ifstream log(log_file);
+  for (std::string line; std::getline(log, line);) {
+    if (line.find("sessions are left behind") != std::string::npos) {
+      return absl::InternalError(absl::StrCat(id, " ended with: ", line));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<NodeCluster> NodeCluster::Start(
@@ -84,6 +97,9 @@ absl::Status NodeCluster::Stop() {
     } else if (*code != 0) {
       status.Update(absl::InternalError(
           absl::StrCat(node.id, " ended with code ", *code)));
+    } else {
+      status.Update(CheckGivenBack(
+          node.id, absl::StrCat(directory_, "/", node.id, ".log")));
     }
   }
   nodes_.clear();

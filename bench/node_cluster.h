@@ -36,7 +36,7 @@ class NodeCluster {
   // The nodes' map sockets lie here.
   const std::string& map_dir() const { return directory_; }
   // Ends all nodes and returns an error naming the first that did not end
-  // cleanly.
+  // cleanly, or with sessions that nobody had closed.
   absl::Status Stop();
   // Starts a node that has ended again, without pages, at the same control
   // address. Its port is free for certain only where nobody else uses `host`.
