@@ -53,18 +53,17 @@ class Replayer {
                          const std::vector<Decision>& decisions,
                          Output& output) {
     for (const Decision& decision : decisions) {
-      grpc::ClientContext context;
-      context.set_deadline(std::chrono::system_clock::now() +
-                           absl::ToChronoMilliseconds(options_.timeout));
-      ReplayEvictionRequest request;
-      request.set_decision_id(decision.decision_id());
       ReplayEvictionResponse response;
-      const grpc::Status status =
-          stub.ReplayEviction(&context, request, &response);
-      // Inputs, the log's entry or rows are no longer there.
+      grpc::Status status = Replay(stub, decision, response);
+      // A page moved meanwhile.
+      if (status.error_code() == grpc::StatusCode::ABORTED) {
+        status = Replay(stub, decision, response);
+      }
+      // Inputs, the log's entry or rows are no longer there, or do not rest.
       const bool gone =
           status.error_code() == grpc::StatusCode::FAILED_PRECONDITION ||
-          status.error_code() == grpc::StatusCode::NOT_FOUND;
+          status.error_code() == grpc::StatusCode::NOT_FOUND ||
+          status.error_code() == grpc::StatusCode::ABORTED;
       if (!status.ok() && !gone) return status;
       AddReplay(decision, address, gone ? nullptr : &response,
                 status.error_message(), output);
@@ -76,6 +75,16 @@ class Replayer {
   bool differs() const { return differs_; }
 
  private:
+  grpc::Status Replay(AdminStub& stub, const Decision& decision,
+                      ReplayEvictionResponse& response) const {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         absl::ToChronoMilliseconds(options_.timeout));
+    ReplayEvictionRequest request;
+    request.set_decision_id(decision.decision_id());
+    return stub.ReplayEviction(&context, request, &response);
+  }
+
   const CliOptions& options_;
   bool differs_ = false;
 };

@@ -5,7 +5,8 @@
 // Goals: bounded queue with a clear refusal; a request's tokens do not depend
 // on its company; a step that fails hurts only the sequences it must; rows that
 // a memory node has lost are computed again from the tokens, with the same bits
-// where nothing is compressed. Non-goals here: priorities, prefix reuse.
+// where nothing is compressed or destroyed. Non-goals here: priorities, prefix
+// reuse.
 //
 // Thread-safe.
 #ifndef FARKV_GPU_WORKER_ENGINE_ENGINE_H_

@@ -20,6 +20,11 @@ constexpr int kMaxRecoveries = 8;
 // questions have to wait as well.
 constexpr absl::Duration kRoomWait = absl::Milliseconds(20);
 
+// A step whose repetitions were discarded as well cannot read its rows.
+bool IsLostRows(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsAborted(status);
+}
+
 // Decoding sequences come first, one row each; what is left of the step goes
 // to prompts and to tokens that are processed again, oldest first.
 std::vector<int64_t> ChooseRows(const std::vector<RunningSequence*>& batch,
@@ -115,10 +120,12 @@ void Engine::Loop::StepOnce() {
 
 // Recovers the sequences whose cold rows failed the step, and takes them out of
 // `batch`: the others need not wait for the same node again. False when the
-// cache names none.
+// cache names none. `why` is the step's first error, of the first of them
+// unless another kind of error, of another sequence, came before.
 bool Engine::Loop::MendNamed(Batch& batch, const absl::Status& why) {
   const std::vector<SequenceId> failed = cache_->failed_sequences();
-  bool is_first = true;  // the one that `why` is about
+  const bool about_rows = IsLostRows(why);
+  bool is_first = true;
   for (const SequenceId id : failed) {
     const auto found = std::find_if(
         batch.begin(), batch.end(),
@@ -126,10 +133,11 @@ bool Engine::Loop::MendNamed(Batch& batch, const absl::Status& why) {
     if (found == batch.end()) continue;
     RunningSequence& sequence = **found;
     batch.erase(found);
-    Mend(sequence, is_first ? why
-                            : absl::UnavailableError(absl::StrCat(
-                                  "sequence ", sequence.request().request_id,
-                                  ": its cold rows did not come")));
+    Mend(sequence, is_first && about_rows
+                       ? why
+                       : absl::UnavailableError(absl::StrCat(
+                             "sequence ", sequence.request().request_id,
+                             ": its cold rows did not come")));
     is_first = false;
   }
   return !is_first;
@@ -137,9 +145,7 @@ bool Engine::Loop::MendNamed(Batch& batch, const absl::Status& why) {
 
 // After a step of this sequence alone, or one that failed for its rows.
 void Engine::Loop::Mend(RunningSequence& sequence, const absl::Status& why) {
-  // A step whose repetitions were discarded as well cannot read its rows.
-  const bool lost_rows = absl::IsUnavailable(why) || absl::IsAborted(why);
-  if (!lost_rows) return Fail(sequence, why);
+  if (!IsLostRows(why)) return Fail(sequence, why);
   if (sequence.recoveries() < kMaxRecoveries) return Recover(sequence, why);
   Fail(sequence,
        absl::Status(why.code(),

@@ -188,7 +188,7 @@ void WriteTiers(const SequenceTierStats& stats, worker::v1::TierUsage& usage) {
   usage.set_node_evictions(stats.node_evictions);
   usage.set_lost_score_collections(stats.lost_score_collections);
   usage.set_exactness(
-      stats.destroyed_rows > 0     ? worker::v1::OUTPUT_EXACTNESS_EVICTED
+      stats.rows_were_destroyed    ? worker::v1::OUTPUT_EXACTNESS_EVICTED
       : stats.compressed_pages > 0 ? worker::v1::OUTPUT_EXACTNESS_EIGHT_BIT
                                    : worker::v1::OUTPUT_EXACTNESS_BITWISE);
 }

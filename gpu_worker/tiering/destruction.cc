@@ -146,6 +146,7 @@ void Record(Sequence& sequence, const PendingEvent& pending, int64_t destroyed,
   }
   ++stats.evictions;
   stats.destroyed_rows += destroyed;
+  stats.rows_were_destroyed |= destroyed > 0;
   stats.broken_scores += pending.rows.num_non_finite;
   stats.node_evictions += pending.rows.layers_by_nodes > 0 ? 1 : 0;
   Log(sequence, pending, record, tools);

@@ -94,6 +94,8 @@ struct SequenceTierStats {
   // Rows that no longer exist, all layers and KV heads; t3_tokens are those
   // that are gone in every one of them.
   int64_t destroyed_rows = 0;
+  // Also by a life before a Restart: tokens may have been chosen without them.
+  bool rows_were_destroyed = false;
   int64_t evictions = 0;            // events that destroyed rows
   int64_t postponed_evictions = 0;  // events whose rows came late
   int64_t skipped_evictions = 0;    // events that were given up

@@ -52,13 +52,14 @@ struct RemoteState {
     absl::Time evict_retry_at = absl::InfinitePast();
   };
   std::vector<int> order;         // nodes by preference (stripes.h)
+  int num_trusted = 0;            // those at its front that are not distrusted
   std::set<int> distrusted;       // healthy, and yet gave no good rows
   std::vector<OnNode> nodes;      // by node index
   std::vector<RemotePage> pages;  // every page that may ever be full
 
   bool reserving = false;  // one reservation at a time
   absl::Time reserve_retry_at = absl::InfinitePast();
-  // Nodes of `order` that refused for want of room are passed over.
+  // Counts refusals for want of room: who refused is passed over.
   int first_choice = 0;
   // The next try after a node had no room for a T2 page.
   absl::Time compress_retry_at = absl::InfinitePast();

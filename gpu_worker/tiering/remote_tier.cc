@@ -63,14 +63,13 @@ uint64_t SinksOf(const Sequence& sequence, int page_index) {
   return slots;
 }
 
-// With stripes that take turns a distrusted node has none, unless all are.
-std::vector<int> TrustedFirst(std::vector<int> order,
-                              const std::set<int>& distrusted, bool spread) {
+// Puts distrusted nodes behind the others.
+void SetOrder(RemoteState& remote, std::vector<int> order) {
   const auto others = std::stable_partition(
       order.begin(), order.end(),
-      [&](int node) { return !distrusted.contains(node); });
-  if (spread && others != order.begin()) order.erase(others, order.end());
-  return order;
+      [&](int node) { return !remote.distrusted.contains(node); });
+  remote.num_trusted = static_cast<int>(others - order.begin());
+  remote.order = std::move(order);
 }
 
 }  // namespace
@@ -130,8 +129,7 @@ void RemoteTier::Opened(Sequence& sequence) {
   std::vector<std::string> ids;
   for (const auto& link : links_) ids.push_back(link->node_id());
   RemoteState& remote = sequence.remote;
-  remote.order = TrustedFirst(NodeOrder(sequence.spec.session, ids),
-                              remote.distrusted, options_.spread);
+  SetOrder(remote, NodeOrder(sequence.spec.session, ids));
   remote.nodes.resize(links_.size());
   remote.pages.resize(
       static_cast<size_t>(sequence.spec.max_tokens / kPageTokens));
@@ -361,13 +359,21 @@ int RemoteTier::WantedPages(const Sequence& sequence) const {
 int RemoteTier::HealthyNodeOf(const Sequence& sequence,
                               int32_t page_index) const {
   const RemoteState& remote = sequence.remote;
-  for (int skip = 0; skip < static_cast<int>(remote.order.size()); ++skip) {
-    const int node =
-        NodeOfPage(remote.order, page_index, options_.stripe_tokens,
-                   options_.spread, remote.first_choice + skip);
-    if (link(node).healthy()) return node;
+  const auto first_healthy = [&](std::span<const int> nodes) {
+    for (int skip = 0; skip < static_cast<int>(nodes.size()); ++skip) {
+      const int node = NodeOfPage(nodes, page_index, options_.stripe_tokens,
+                                  options_.spread, remote.first_choice + skip);
+      if (link(node).healthy()) return node;
+    }
+    return -1;
+  };
+  const std::span<const int> all(remote.order);
+  // The distrusted have no turns while another is healthy and has not refused.
+  int node = -1;
+  if (remote.first_choice < remote.num_trusted) {
+    node = first_healthy(all.first(static_cast<size_t>(remote.num_trusted)));
   }
-  return -1;
+  return node >= 0 ? node : first_healthy(all);
 }
 
 bool RemoteTier::NeedsPlace(const Sequence& sequence, int page_index) {

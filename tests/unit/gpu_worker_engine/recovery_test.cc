@@ -326,6 +326,41 @@ TEST_F(RecoveryTest, ANodeThatDamagesRowsIsLeftForAnother) {
   ExpectNothingLeft({&a_, &b_});
 }
 
+TEST_F(RecoveryTest, ANodeThatIsNotTrustedIsBetterThanNone) {
+  const GenerationRequest request = Request("main", 32, 600);
+  options_.tiering.spread = true;
+  options_.tiering.stripe_tokens = 128;
+  Start(ShareInSets(request) + 2, 2);
+  std::atomic<TestNode*> bad{nullptr};  // the first that is asked
+  std::atomic<bool> mended{false};
+  for (TestNode* node : {&a_, &b_}) {
+    node->EditFetches(
+        [&bad, &mended, node](FetchReply&, std::vector<std::byte>& rows) {
+          TestNode* none = nullptr;
+          bad.compare_exchange_strong(none, node);
+          if (bad == node && !mended && !rows.empty()) rows[0] ^= std::byte{1};
+        });
+  }
+  // After the recovery its rows are on the other one, which goes away.
+  on_token_ = [&, this](const EngineView& engine, const std::string& id) {
+    if (mended || Recoveries() == 0) return;
+    const SequenceTierStats tiers = InfoOf(engine, id).tiers;
+    if (tiers.t1_tokens > 0) {
+      mended = true;
+      (bad == &a_ ? b_ : a_).SetDown(true);
+    } else if (tiers.t0_tokens > 96) {
+      never_.WaitForNotificationWithTimeout(absl::Milliseconds(5));
+    }
+  };
+
+  const Output run = Collect(*Submit(request));
+
+  ExpectAsAlone(run, request);
+  ASSERT_TRUE(mended);
+  EXPECT_EQ(Recoveries(), 2);
+  EXPECT_GT(run.end.tiers.cold_rows_by_node.at(bad.load()->id()), 0);
+}
+
 TEST_F(RecoveryTest, ANodeThatDamagesEverythingEndsTheRequestSomeTime) {
   const GenerationRequest request = Request("main", 32, 600);
   Start(ShareInSets(request) + 2, 1);

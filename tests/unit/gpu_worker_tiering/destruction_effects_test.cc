@@ -134,6 +134,19 @@ TEST_F(DestructionEffectsTest, WithoutNodesTheLinesOfDeadRowsComeBack) {
   EXPECT_EQ(cache->t0_usage().used_bytes, 0u);
 }
 
+TEST_F(DestructionEffectsTest, ARestartDoesNotForgetThatRowsWereDestroyed) {
+  auto cache = Make({});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId id = cache->Open(Spec(Fixed("recency", 100))).value();
+  Advance(*cache, harness, id, kTotal);
+  ASSERT_GT(cache->Stats(id).destroyed_rows, 0);
+
+  const SequenceId fresh = cache->Restart(id, SessionId::Random());
+
+  EXPECT_EQ(cache->Stats(fresh).destroyed_rows, 0);
+  EXPECT_TRUE(cache->Stats(fresh).rows_were_destroyed);
+}
+
 TEST_F(DestructionEffectsTest, NobodyAsksForADestroyedRowAgain) {
   TestNode node(network_, geometry_, "node0");
   auto cache = Make({&node});
