@@ -13,46 +13,49 @@ namespace {
 
 using Named = std::pair<std::string, DestructionPolicy>;
 
-WindowSettings Window(WindowSettings window) {
-  window.window = std::min(window.window, static_cast<int32_t>(kRecent));
+WindowSettings Window(WindowSettings window, const PolicySizes& sizes) {
+  window.window = std::min(window.window, static_cast<int32_t>(sizes.recent));
   return window;
 }
 
 // The baselines and the papers' policies, windows and intervals scaled.
-std::vector<Named> ScaledPolicies() {
+std::vector<Named> ScaledPolicies(const PolicySizes& sizes) {
   SnapKvPolicy snap_rkv = SnapKvPolicy::Rkv();
-  snap_rkv.interval = kInterval;
-  snap_rkv.window = Window(snap_rkv.window);
+  snap_rkv.interval = sizes.interval;
+  snap_rkv.window = Window(snap_rkv.window, sizes);
   SnapKvPolicy snap_vase = SnapKvPolicy::Vase();
-  snap_vase.interval = kInterval;
-  snap_vase.window = Window(snap_vase.window);
+  snap_vase.interval = sizes.interval;
+  snap_vase.window = Window(snap_vase.window, sizes);
   RkvPolicy official = RkvPolicy::Official();
-  official.interval = kInterval;
-  official.window = Window(official.window);
+  official.interval = sizes.interval;
+  official.window = Window(official.window, sizes);
   RkvPolicy mean = RkvPolicy::Mean();
-  mean.interval = kInterval;
-  mean.window = Window(mean.window);
+  mean.interval = sizes.interval;
+  mean.window = Window(mean.window, sizes);
   VaseAttnVPolicy attn_v;
-  attn_v.window = Window(attn_v.window);
-  return {{"recency", RecencyPolicy{.interval = kInterval}},
-          {"random", RandomPolicy{.recent = kRecent}},
-          {"random-shared", RandomPolicy{.recent = kRecent, .shared = true}},
-          {"attention", TiersPolicy{kInterval, kSinks, kRecent}},
-          {"h2o", H2oPolicy{}},
-          {"streaming-llm", StreamingLlmPolicy{.sinks = kSinks}},
-          {"snap-kv-rkv", snap_rkv},
-          {"snap-kv-vase", snap_vase},
-          {"rkv-official", official},
-          {"rkv-mean", mean},
-          {"cur-dkv", CurDkvPolicy{.buffer = kRecent, .sinks = kSinks}},
-          {"vase-attn-v", attn_v},
-          {"vase-dkv", VaseDkvPolicy{.buffer = kRecent, .sinks = kSinks}}};
+  attn_v.window = Window(attn_v.window, sizes);
+  return {
+      {"recency", RecencyPolicy{.interval = sizes.interval}},
+      {"random", RandomPolicy{.recent = sizes.recent}},
+      {"random-shared", RandomPolicy{.recent = sizes.recent, .shared = true}},
+      {"attention", TiersPolicy{sizes.interval, sizes.sinks, sizes.recent}},
+      {"h2o", H2oPolicy{}},
+      {"streaming-llm", StreamingLlmPolicy{.sinks = sizes.sinks}},
+      {"snap-kv-rkv", snap_rkv},
+      {"snap-kv-vase", snap_vase},
+      {"rkv-official", official},
+      {"rkv-mean", mean},
+      {"cur-dkv", CurDkvPolicy{.buffer = sizes.recent, .sinks = sizes.sinks}},
+      {"vase-attn-v", attn_v},
+      {"vase-dkv",
+       VaseDkvPolicy{.buffer = sizes.recent, .sinks = sizes.sinks}}};
 }
 
 AccuracyRow Tiers(int percent) {
   AccuracyRow row;
   row.name = absl::StrCat("tiers-", percent);
   row.hbm_ratio = percent * 100;
+  row.measures_ranges = percent == 10;
   return row;
 }
 
@@ -61,6 +64,13 @@ AccuracyRow Compressed(int bits) {
   row.name = absl::StrCat("t2-", bits, "bit");
   row.t2_ratio = kRatioOne;
   row.t2_bits = bits;
+  return row;
+}
+
+AccuracyRow Rounded(const std::string& name, RoundingScheme scheme) {
+  AccuracyRow row = Tiers(0);
+  row.name = name;
+  row.rounding = scheme;
   return row;
 }
 
@@ -105,18 +115,22 @@ DestructionSettings AccuracyRow::Destruction(int64_t prompt_tokens,
   if (budget.kind == BudgetKind::kFixed) {
     settings.budget.tokens = prompt_tokens + ShareOf(share, chain_tokens);
   }
-  settings.interval = kInterval;
-  settings.sinks = kSinks;
-  settings.recent = kRecent;
+  settings.interval = sizes.interval;
+  settings.sinks = sizes.sinks;
+  settings.recent = sizes.recent;
   return settings;
 }
 
-std::vector<AccuracyRow> AllAccuracyRows() {
+std::vector<AccuracyRow> AllAccuracyRows(const PolicySizes& sizes) {
+  using Kind = RoundingScheme::Kind;
   std::vector<AccuracyRow> rows(1);
   rows.front().name = "full";
   for (int percent : {70, 50, 30, 10}) rows.push_back(Tiers(percent));
   for (int bits : {8, 4}) rows.push_back(Compressed(bits));
-  const std::vector<Named> policies = ScaledPolicies();
+  rows.push_back(Rounded("t2-8bit-no-exceptions", {Kind::kNoExceptions, 8}));
+  rows.push_back(Rounded("t2-8bit-one-range", {Kind::kOneRange, 8}));
+  rows.push_back(Rounded("t2-4bit-one-range", {Kind::kOneRange, 4}));
+  const std::vector<Named> policies = ScaledPolicies(sizes);
   for (const Named& policy : policies) {
     // The hierarchy's bounds, by cumulative attention and at random.
     if (policy.first != "attention" && policy.first != "random") continue;
@@ -130,12 +144,13 @@ std::vector<AccuracyRow> AllAccuracyRows() {
     rows.push_back(Fixed(policy, 25));
     rows.push_back(Proportional(policy, 50));
   }
+  for (AccuracyRow& row : rows) row.sizes = sizes;
   return rows;
 }
 
 absl::StatusOr<std::vector<AccuracyRow>> ChooseAccuracyRows(
-    const std::vector<std::string>& names) {
-  const std::vector<AccuracyRow> all = AllAccuracyRows();
+    const std::vector<std::string>& names, const PolicySizes& sizes) {
+  const std::vector<AccuracyRow> all = AllAccuracyRows(sizes);
   std::vector<bool> chosen(all.size(), false);
   chosen.front() = true;
   for (const std::string& name : names) {

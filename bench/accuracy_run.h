@@ -1,18 +1,17 @@
 // Runs the programs of a task on an engine under the settings of a row, and
-// scores what came out. Plain values and one class that starts processes.
+// scores what came out. Plain values and one class that starts engines.
 #ifndef FARKV_BENCH_ACCURACY_RUN_H_
 #define FARKV_BENCH_ACCURACY_RUN_H_
 
 #include <cstdint>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "bench/accuracy_engine.h"
+#include "bench/accuracy_programs.h"
+#include "bench/accuracy_rounding.h"
 #include "bench/accuracy_rows.h"
-#include "bench/accuracy_task.h"
 #include "bench/engine_run.h"
 #include "bench/node_cluster.h"
 
@@ -21,11 +20,12 @@ namespace farkv::bench {
 // What became of one program.
 struct ProgramOutcome {
   bool answered = false;        // every answer right
-  bool whole = false;           // every generated token right
   int64_t made = 0, right = 0;  // generated tokens
   // Lookups that were reached, and those of them that found a mention in some
   // layer and head.
   int64_t lookups = 0, present = 0;
+  // By likelihood: -ln p of each token behind the prompt.
+  std::vector<double> surprise;
   RequestRun run;
 };
 
@@ -33,7 +33,10 @@ struct RowOutcome {
   std::vector<ProgramOutcome> programs;
   // All layers and heads of one token, in T0 or T1 and in T2.
   double token_bytes = 0, t2_token_bytes = 0;
+  ValueRanges::Summary ranges;
   double answered() const;  // share
+  // Nats per token.
+  double surprise() const;
 };
 
 // 95 % interval of a share, by Wilson's score.
@@ -41,37 +44,30 @@ struct Interval {
   double low = 0, high = 0;
 };
 Interval WilsonInterval(double share, double count);
-// Mean of the paired differences to `base` and the half-width of its interval.
+// Mean of the paired differences to `base` and the half-width of its interval:
+// of answers, by program, and of surprise, by token.
 struct PairedDifference {
   double mean = 0, half_width = 0;
 };
 PairedDifference CompareAnswers(const RowOutcome& row, const RowOutcome& base);
-// Generated token by generated token.
+PairedDifference CompareSurprise(const RowOutcome& row, const RowOutcome& base);
+// Generated token by generated token, and surprise by surprise.
 bool SameTokens(const RowOutcome& a, const RowOutcome& b);
-
-class ProgramEncoder;
-
-struct AccuracyRunOptions {
-  std::string models;  // holds reasoner/ and ledger/
-  int batch = 16;
-  int threads = 1;
-  absl::Duration pace;  // with nodes; see RunSettings
-};
+// -ln of the softmax of `logits` at `token`.
+double Surprise(std::span<const float> logits, int32_t token);
 
 class AccuracyRunner {
  public:
   // The cluster must outlive it.
-  AccuracyRunner(AccuracyRunOptions options, const NodeCluster& cluster)
-      : options_(std::move(options)), cluster_(cluster) {}
+  AccuracyRunner(const AccuracyRunOptions& options, const NodeCluster& cluster)
+      : options_(options), cluster_(cluster) {}
 
-  absl::StatusOr<RowOutcome> Run(const std::string& model,
-                                 const std::vector<Program>& programs,
+  absl::StatusOr<RowOutcome> Run(const ProgramSet& set,
                                  const AccuracyRow& row) const;
 
  private:
-  EngineOptions Options(const std::string& model, const AccuracyRow& row) const;
-  absl::Status RunBatch(EngineOptions engine, const ProgramEncoder& encoder,
-                        std::span<const Program> programs,
+  absl::Status RunBatch(RowEngine& row_engine, const ProgramSet& set,
+                        std::span<const EncodedProgram> programs,
                         const AccuracyRow& row, RowOutcome& outcome) const;
 
   const AccuracyRunOptions options_;

@@ -22,8 +22,10 @@ class Recorder {
  public:
   explicit Recorder(const RunSettings& settings) : settings_(settings) {}
 
-  void operator()(const std::string& request_id, std::span<const float> row) {
+  void operator()(const std::string& request_id, int64_t position,
+                  std::span<const float> row) {
     if (request_id == RequestId(0)) Pace();
+    if (settings_.observe) settings_.observe(request_id, position, row);
     const double seconds = absl::ToDoubleSeconds(absl::Now() - start_);
     absl::MutexLock lock(&mutex_);
     RequestRun& run = runs_[request_id];
@@ -69,11 +71,15 @@ absl::StatusOr<std::vector<RequestRun>> RunRequests(
     EngineOptions options, const std::vector<GenerationRequest>& requests,
     const RunSettings& settings) {
   Recorder recorder(settings);
-  options.logit_sink = [&recorder](const std::string& request_id, int64_t,
+  options.logit_sink = [&recorder](const std::string& request_id,
+                                   int64_t position,
                                    std::span<const float> row) {
-    recorder(request_id, row);
+    recorder(request_id, position, row);
   };
-  FARKV_ASSIGN_OR_RETURN(auto engine, Engine::Create(std::move(options)));
+  NodeAccess access = MakeNodeAccess(options.tiering);
+  access.stored_rows_filter = settings.stored_rows_filter;
+  FARKV_ASSIGN_OR_RETURN(auto engine,
+                         Engine::CreateWith(std::move(options), access));
   std::vector<std::shared_ptr<GenerationStream>> streams;
   recorder.Start();
   for (size_t i = 0; i < requests.size(); ++i) {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "bench/node_cluster.h"
 #include "gpu_worker/engine/engine.h"
+#include "gpu_worker/tiering/node_access.h"
 
 namespace farkv::bench {
 
@@ -27,6 +28,10 @@ struct RunSettings {
   // Least time between two tokens of the first request; a model that decodes
   // faster than its pages can be stored would have no cold rows.
   absl::Duration pace = absl::ZeroDuration();
+  // Sees every row of logits as EngineOptions::logit_sink does.
+  LogitSink observe = {};
+  // May change rows on their way to a node; on several threads at once.
+  StoredRowsFilter stored_rows_filter = {};
 };
 
 // The place in `requests` of a request that RunRequests named.

@@ -19,10 +19,11 @@ packages="
   libhwy-dev libnuma-dev libisal-dev
   libpcre2-dev libutf8proc-dev
   openssl curl iproute2 procps python3-pip python3-yaml
+  python3-matplotlib
 "
 # openssl, curl, iproute2, procps: tests make certificates, ask HTTP endpoints,
 # shape links and look at processes. python3-pip: scripts/fetch_model.sh.
-# python3-yaml: tests/deploy.
+# python3-yaml: tests/deploy. python3-matplotlib: scripts/accuracy_report.py.
 
 missing=
 for package in $packages; do

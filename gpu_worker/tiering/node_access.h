@@ -3,6 +3,7 @@
 #ifndef FARKV_GPU_WORKER_TIERING_NODE_ACCESS_H_
 #define FARKV_GPU_WORKER_TIERING_NODE_ACCESS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -41,6 +42,12 @@ struct ControlCalls {
       decide_evictions;
 };
 
+// May change a page's rows on their way to a node: its block of every layer
+// (kv_geometry.h), one behind the other. Their checksums are computed
+// afterwards and the rows in T0 stay as they are.
+using StoredRowsFilter =
+    std::function<void(int page_index, std::span<std::byte> rows)>;
+
 struct NodeAccess {
   std::function<absl::StatusOr<ControlCalls>(const std::string& address)>
       control;
@@ -49,6 +56,8 @@ struct NodeAccess {
       transport;
   // Of pauses between tries; outlives the cache.
   const Clock* clock = &Clock::Boottime();
+  // For benches; empty: rows are stored as they are.
+  StoredRowsFilter stored_rows_filter = {};
 };
 
 // gRPC and UCX.

@@ -87,6 +87,7 @@ absl::StatusOr<std::unique_ptr<RemoteTier>> RemoteTier::Create(
     const NodeAccess& access) {
   std::unique_ptr<RemoteTier> tier(new RemoteTier(options, geometry, device));
   tier->clock_ = access.clock;
+  tier->stores_.SetFilter(access.stored_rows_filter);
   for (const std::string& address : options.memory_nodes) {
     NodeLinkOptions link;
     link.index = static_cast<int>(tier->links_.size());

@@ -70,6 +70,12 @@ class StoreJob : public std::enable_shared_from_this<StoreJob> {
     return rows_.get() + static_cast<size_t>(layer) * LayerBytes();
   }
 
+  void Filter(const StoredRowsFilter& filter) {
+    filter(page_index_,
+           {rows_.get(),
+            static_cast<size_t>(geometry_.num_layers) * LayerBytes()});
+  }
+
   void Send() {
     const int per_message = std::max<int>(
         1, static_cast<int>(kMessageBytes / std::max<size_t>(1, LayerBytes())));
@@ -212,8 +218,12 @@ void StorePipeline::Start(SequenceId sequence, SessionId session,
   }
   CopyPieces(*stream_, pieces);
   bytes_ += page_bytes_;
-  stream_->Notify([job, executor = &executor_] {
-    executor->Execute([job] { job->Send(); });
+  // By value: what is on its way may outlive the pipeline.
+  stream_->Notify([job, filter = filter_, executor = &executor_] {
+    executor->Execute([job, filter] {
+      if (filter) job->Filter(filter);
+      job->Send();
+    });
   });
 }
 

@@ -12,9 +12,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "common/async/executor.h"
 #include "common/layout/kv_geometry.h"
+#include "gpu_worker/tiering/node_access.h"
 #include "gpu_worker/tiering/node_link.h"
 #include "gpu_worker/tiering/page_table.h"
 #include "gpu_worker/tiering/remote_pages.h"
@@ -36,6 +38,9 @@ class StorePipeline {
   }
   bool idle() const { return bytes_ == 0; }
 
+  // Before the first Start; see StoredRowsFilter.
+  void SetFilter(StoredRowsFilter filter) { filter_ = std::move(filter); }
+
   // Starts the store of a full page; its groups are resident, or destroyed.
   void Start(SequenceId sequence, SessionId session, const Page& page,
              const RemotePage& remote, const T0Lines& lines, NodeLink& link);
@@ -51,6 +56,7 @@ class StorePipeline {
   const absl::Duration timeout_;
   const uint64_t max_bytes_;
   const uint64_t page_bytes_;  // all layers
+  StoredRowsFilter filter_;
   std::unique_ptr<Stream> stream_;
   uint64_t bytes_ = 0;
 };

@@ -1,11 +1,17 @@
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <cstdlib>
 #include <set>
 #include <string>
 
+#include "bench/accuracy_lines.h"
 #include "bench/accuracy_rows.h"
 #include "bench/accuracy_run.h"
 #include "bench/accuracy_task.h"
+#include "bench/accuracy_text.h"
+#include "common/base/bf16.h"
+#include "common/base/endian.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -93,23 +99,41 @@ TEST(AccuracyTaskTest, AnUnknownTaskIsRefusedByName) {
 }
 
 TEST(AccuracyRowsTest, NamesAreUniqueAndEveryDestructionIsValid) {
-  std::set<std::string> names;
-  for (const AccuracyRow& row : AllAccuracyRows()) {
-    EXPECT_TRUE(names.insert(row.name).second) << row.name;
-    if (!row.policy.has_value()) continue;
-    const DestructionSettings settings = row.Destruction(200, 320);
-    EXPECT_TRUE(settings.Validate().ok()) << row.name;
-    EXPECT_TRUE(settings.ValidateRequest(200).ok())
-        << row.name << ": " << settings.ValidateRequest(200);
+  for (const PolicySizes& sizes : {kChainSizes, kTextSizes}) {
+    std::set<std::string> names;
+    for (const AccuracyRow& row : AllAccuracyRows(sizes)) {
+      EXPECT_TRUE(names.insert(row.name).second) << row.name;
+      if (!row.policy.has_value()) continue;
+      const int64_t chain = 20 * sizes.interval;
+      const DestructionSettings settings = row.Destruction(200, chain);
+      EXPECT_TRUE(settings.Validate().ok()) << row.name;
+      EXPECT_TRUE(settings.ValidateRequest(200).ok())
+          << row.name << ": " << settings.ValidateRequest(200);
+    }
+  }
+}
+
+TEST(AccuracyRowsTest, RoundedRowsAreNotExactAndKeepNothingInT0) {
+  const auto rows = ChooseAccuracyRows({"t2-*"}, kChainSizes);
+  ASSERT_TRUE(rows.ok());
+  ASSERT_EQ(rows->size(), 6u);
+  for (size_t i = 1; i < rows->size(); ++i) {
+    const AccuracyRow& row = (*rows)[i];
+    EXPECT_TRUE(row.is_rounded()) << row.name;
+    EXPECT_FALSE(row.is_exact()) << row.name;
+    EXPECT_EQ(row.hbm_ratio, 0) << row.name;
+    // Nodes know nothing of the schemes that only the bench has.
+    EXPECT_NE(row.rounding.has_value(), row.t2_ratio > 0) << row.name;
   }
 }
 
 TEST(AccuracyRowsTest, FullComesFirstAndAStarTakesAllThatBeginSo) {
-  const auto rows = ChooseAccuracyRows({"attention-cap-*", "tiers-10"});
+  const auto rows =
+      ChooseAccuracyRows({"attention-cap-*", "tiers-10"}, kChainSizes);
   ASSERT_TRUE(rows.ok());
   ASSERT_EQ(rows->size(), 4u);
   EXPECT_TRUE((*rows)[0].is_full());
-  EXPECT_FALSE(ChooseAccuracyRows({"tiers-11"}).ok());
+  EXPECT_FALSE(ChooseAccuracyRows({"tiers-11"}, kChainSizes).ok());
 }
 
 TEST(AccuracyRunTest, TheIntervalOfAShareIsWilsons) {
@@ -132,6 +156,207 @@ TEST(AccuracyRunTest, DifferencesArePairedByProgram) {
   EXPECT_TRUE(SameTokens(row, base));
   row.programs[3].run.tokens = {1};
   EXPECT_FALSE(SameTokens(row, base));
+}
+
+TEST(AccuracyRunTest, SurpriseIsTheNegativeLogarithmOfTheProbability) {
+  const float logits[] = {1.0f, 1.0f + std::log(3.0f), 1.0f};
+  EXPECT_NEAR(Surprise(logits, 1), std::log(5.0 / 3.0), 1e-6);
+  EXPECT_NEAR(Surprise(logits, 0), std::log(5.0), 1e-6);
+}
+
+TEST(AccuracyRunTest, SurpriseIsComparedTokenByToken) {
+  RowOutcome base, row;
+  base.programs.resize(2);
+  row.programs.resize(2);
+  base.programs[0].surprise = {1.0, 2.0};
+  base.programs[1].surprise = {3.0};
+  row.programs[0].surprise = {1.0, 2.5};
+  row.programs[1].surprise = {4.0};
+
+  EXPECT_DOUBLE_EQ(base.surprise(), 2.0);
+  EXPECT_DOUBLE_EQ(row.surprise(), 2.5);
+  EXPECT_DOUBLE_EQ(CompareSurprise(row, base).mean, 0.5);
+  EXPECT_FALSE(SameTokens(row, base));
+}
+
+// ALGORITHMS 11.1: mean squared errors of one range per tensor.
+TEST(AccuracyRoundingTest, OneRangeMakesTheErrorsOfTheToy) {
+  const std::vector<float> keys = {.1f,  -.2f, 10.0f, .2f,  .1f,  10.4f,
+                                   -.1f, .3f,  9.8f,  0.0f, -.1f, 10.2f};
+  const std::pair<int, double> errors[] = {
+      {2, .10083333}, {4, .04351481}, {8, .00013945}};
+  for (const auto& [bits, expected] : errors) {
+    std::vector<float> rounded = keys;
+    RoundToOneRange(rounded, bits);
+    double error = 0;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      error += std::pow(static_cast<double>(rounded[i] - keys[i]), 2) / 12;
+    }
+    EXPECT_NEAR(error, expected, 1e-5 * expected + 1e-8) << bits;
+  }
+  std::vector<float> equal(3, 0.25f);
+  RoundToOneRange(equal, 8);
+  EXPECT_EQ(equal, std::vector<float>(3, 0.25f));
+}
+
+constexpr KvGeometry kGeometry = {1, 2, 16, DType::kBf16};
+
+// One layer of a page. Channel 0 of every key is around 100, the other numbers
+// lie in [-1, 1); the value in slot 5 of head 0 reaches to 3.
+std::vector<std::byte> TestPage() {
+  std::vector<std::byte> page(kGeometry.BlockBytes(kPageTokens));
+  const auto put = [&](size_t offset, size_t seed) {
+    for (size_t c = 0; c < 16; ++c) {
+      const auto value = static_cast<float>((seed * 31 + c * 17) % 64) / 32 - 1;
+      StoreLe(page.data() + offset + 2 * c, FloatToBf16(value));
+    }
+  };
+  for (size_t head = 0; head < 2; ++head) {
+    for (size_t slot = 0; slot < kPageTokens; ++slot) {
+      const size_t key = kGeometry.KeyOffset(kPageTokens, head, slot);
+      put(key, slot + head);
+      put(kGeometry.ValueOffset(kPageTokens, head, slot), slot * 7 + head);
+      StoreLe(page.data() + key,
+              FloatToBf16(static_cast<float>(96 + slot % 8)));
+    }
+  }
+  StoreLe(page.data() + kGeometry.ValueOffset(kPageTokens, 0, 5),
+          FloatToBf16(3.0f));
+  return page;
+}
+
+// Largest error of channel 1 of any key.
+double KeyError(RoundingScheme scheme) {
+  const std::vector<std::byte> page = TestPage();
+  std::vector<std::byte> rounded = page;
+  RowRounding rounding(scheme, kGeometry);
+  rounding.Apply(rounded);
+  EXPECT_TRUE(rounding.status().ok()) << rounding.status();
+  EXPECT_EQ(rounding.num_pages(), 1);
+  double largest = 0;
+  for (size_t slot = 0; slot < kPageTokens; ++slot) {
+    const size_t at = kGeometry.KeyOffset(kPageTokens, 1, slot) + 2;
+    const float error = Bf16ToFloat(LoadLe<uint16_t>(rounded.data() + at)) -
+                        Bf16ToFloat(LoadLe<uint16_t>(page.data() + at));
+    largest = std::max(largest, static_cast<double>(std::abs(error)));
+  }
+  return largest;
+}
+
+TEST(AccuracyRoundingTest, OneRangeSuffersFromALargeChannelWhereT2DoesNot) {
+  using Kind = RoundingScheme::Kind;
+  const double per_channel = KeyError({Kind::kNoExceptions, 8});
+  const double one_range = KeyError({Kind::kOneRange, 8});
+  EXPECT_GT(per_channel, 0);
+  EXPECT_LT(per_channel, 0.01);
+  EXPECT_GT(one_range, 0.15);  // half a step of (103 + 1) / 255
+  EXPECT_GT(KeyError({Kind::kOneRange, 4}), one_range);
+}
+
+TEST(AccuracyRoundingTest, BytesOfATokenCountScales) {
+  using Kind = RoundingScheme::Kind;
+  const double full = 2.0 * 2 * 16 * 2;  // heads, keys and values, channels
+  const double bare =
+      RoundingScheme{Kind::kNoExceptions, 8}.TokenBytes(kGeometry);
+  EXPECT_GT(bare, full / 2);
+  EXPECT_LT(bare, full);
+  const RoundingScheme eight = {Kind::kOneRange, 8};
+  const RoundingScheme four = {Kind::kOneRange, 4};
+  EXPECT_DOUBLE_EQ(eight.TokenBytes(kGeometry), full / 2 + 16.0 / 64);
+  EXPECT_DOUBLE_EQ(four.TokenBytes(kGeometry), full / 4 + 16.0 / 64);
+}
+
+TEST(AccuracyRoundingTest, RangesOfValuesAreSummedUp) {
+  ValueRanges ranges(kGeometry);
+  EXPECT_EQ(ranges.Summarise().num_values, 0);
+  const std::vector<std::byte> page = TestPage();
+  ranges.Add(0, page);
+  ranges.Add(3, page);
+
+  const ValueRanges::Summary summary = ranges.Summarise();
+
+  EXPECT_EQ(summary.num_values, 2 * 2 * 64);
+  EXPECT_LT(summary.median, 2.0);
+  EXPECT_LE(summary.median, summary.p90);
+  EXPECT_LE(summary.p99, summary.largest);
+  EXPECT_GT(summary.largest, 3.0);
+  EXPECT_DOUBLE_EQ(summary.first_page_rows, 0.5);
+  EXPECT_GT(summary.first_page_in_top_quarter, 0.2);
+  EXPECT_LT(summary.first_page_in_top_quarter, 0.8);
+}
+
+TEST(AccuracyLinesTest, RowsOfAnEarlierRunAreDoneForItsProgramsAndSeed) {
+  const auto done = DoneRows::Parse(
+      R"({"case":"T2r-32/full","params":{"programs":200,"seed":1}})"
+      "\n\n"
+      R"({"case":"text/full","params":{"programs":4,"seed":2}})"
+      "\n");
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_TRUE(done->Contains("T2r-32", "full", 200, 1));
+  EXPECT_TRUE(done->Contains("text", "full", 4, 2));
+  EXPECT_FALSE(done->Contains("T2r-32", "full", 60, 1));
+  EXPECT_FALSE(done->Contains("T2r-32", "full", 200, 2));
+  EXPECT_FALSE(done->Contains("T2r-32", "tiers-10", 200, 1));
+  for (const char* bad :
+       {"x", "{}", R"({"case":1,"params":{}})", R"({"case":"a","params":3})"}) {
+    EXPECT_THAT(std::string(DoneRows::Parse(bad).status().message()),
+                HasSubstr(bad));
+  }
+}
+
+TEST(AccuracyTextTest, AFactIsStatedOnceAndAskedForBehindItsEvents) {
+  const char* source = std::getenv("FARKV_TEST_SOURCE_DIR");
+  const auto tokenizer =
+      Tokenizer::Load(std::string(source == nullptr ? "." : source) +
+                      "/tests/golden/tokenizers/smollm2/tokenizer.json");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  const std::vector<int32_t> text(500, 65);
+
+  const auto program =
+      MakeTextFact(*tokenizer, text, /*num_events=*/5, ProgramDraws(1, 2, 3));
+
+  ASSERT_TRUE(program.ok()) << program.status();
+  const auto& tokens = program->tokens;
+  ASSERT_EQ(program->generated.size(), tokens.size());
+  ASSERT_GE(program->num_answers, 4u);
+  ASSERT_EQ(program->lookups.size(), program->num_answers);
+  for (const Lookup& lookup : program->lookups) {
+    ASSERT_EQ(lookup.mentions.size(), 1u);
+    const auto asked = static_cast<size_t>(lookup.position) + 1;
+    const auto stated = static_cast<size_t>(lookup.mentions[0]);
+    EXPECT_EQ(tokens[asked], tokens[stated]);
+    EXPECT_TRUE(program->generated[asked]);
+    EXPECT_GE(stated, program->prompt_size);
+    EXPECT_GE(asked - stated, 5u * kFactEventTokens);
+  }
+  EXPECT_EQ(
+      std::count(program->generated.begin(), program->generated.end(), true),
+      static_cast<std::ptrdiff_t>(program->num_answers));
+}
+
+TEST(AccuracyTextTest, AMissingModelOrTextSaysWhatToDo) {
+  const auto source = [](std::string model, std::string text) {
+    ProgramSource made;
+    made.language_model = std::move(model);
+    made.text = std::move(text);
+    return made;
+  };
+  const char* folder = std::getenv("FARKV_TEST_SOURCE_DIR");
+  const std::string text = std::string(folder == nullptr ? "." : folder) +
+                           "/bench/texts/constitution.txt";
+  EXPECT_THAT(std::string(MakePrograms("text", source("no/such/model", text))
+                              .status()
+                              .message()),
+              HasSubstr("scripts/fetch_model.sh smollm2"));
+  EXPECT_THAT(std::string(MakePrograms("fact-5", source("", "no/such/text"))
+                              .status()
+                              .message()),
+              HasSubstr("no/such/text"));
+  for (const char* task : {"fact-0", "fact-31", "fact-x"}) {
+    EXPECT_THAT(
+        std::string(MakePrograms(task, source("", text)).status().message()),
+        HasSubstr(task));
+  }
 }
 
 }  // namespace

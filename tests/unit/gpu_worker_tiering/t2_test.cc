@@ -1,11 +1,14 @@
 // T2 against whole memory nodes over UCX: pages are compressed, read in every
 // way with the same bits, and near to what full precision gives.
+#include <algorithm>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "common/base/thread_pool.h"
+#include "gpu_worker/tiering/node_access.h"
 #include "gpu_worker/tiering/t2_choice.h"
 #include "gtest/gtest.h"
 #include "harness.h"
@@ -31,6 +34,8 @@ struct Way {
   int32_t t2_ratio = 10000;
   int bits = 8;
   uint64_t t2_bytes = uint64_t{64} << 20;
+  int32_t hbm_ratio = 3000;
+  StoredRowsFilter filter = {};
 };
 
 // Generates kTotal tokens; stores and moves are awaited after every step, so
@@ -58,10 +63,15 @@ void Generate(const Way& way, Outcome& run) {
     options.memory_nodes.push_back(
         "127.0.0.1:" + std::to_string(nodes.back()->ports().listen));
   }
-  auto cache = KvCache::Create(options, geometry, kQueryHeads, *device).value();
+  NodeAccess access = MakeNodeAccess(options);
+  access.stored_rows_filter = way.filter;
+  auto cache =
+      KvCache::CreateWith(options, geometry, kQueryHeads, *device, access)
+          .value();
   Harness harness(*cache, *stream, geometry);
   SequenceSpec spec = TestSpec(16, kPrompt, kTotal);
   spec.placement.prompt_in_t0 = false;
+  spec.placement.hbm_ratio = way.hbm_ratio;
   const SequenceId id = cache->Open(spec).value();
   for (int64_t done = 0; done < kPrompt; done += 50) {
     ASSERT_TRUE(harness.Step(id, 50).ok());
@@ -121,6 +131,22 @@ TEST(T2Test, EightBitsAreNearFullPrecisionAndNearerThanFour) {
   EXPECT_LT(Distance(full, eight), 0.02);
   EXPECT_GT(Distance(full, four), Distance(full, eight));
   EXPECT_LT(Distance(full, four), 0.2);
+}
+
+TEST(T2Test, AFilterOfStoredRowsChangesWhatIsReadColdAndNothingElse) {
+  const StoredRowsFilter erase = [](int, std::span<std::byte> rows) {
+    std::fill(rows.begin(), rows.end(), std::byte{0});
+  };
+  Outcome full, hot, changed;
+  Generate({.t2_ratio = 0}, full);
+  Generate({.t2_ratio = 0, .hbm_ratio = 10000, .filter = erase}, hot);
+  Generate({.t2_ratio = 0, .filter = erase}, changed);
+
+  EXPECT_GT(changed.stats.t1_tokens, 100);
+  EXPECT_GT(Distance(full, changed), 0.02);
+  EXPECT_GT(hot.stats.stored_pages, 4);
+  EXPECT_EQ(hot.stats.t1_tokens, 0);
+  EXPECT_TRUE(hot.outputs == full.outputs);
 }
 
 TEST(T2Test, TheRatioBoundsTheShare) {
