@@ -33,6 +33,9 @@ struct OpenSessionCall {
   KvGeometry geometry;
   bool bitwise = true;
   absl::Duration lease;
+  // Of a request that runs already and lost its last session: a draining node
+  // takes it, too.
+  bool continues_request = false;
 };
 
 struct SessionGrant {
@@ -106,6 +109,7 @@ struct TierPlanResult {
   std::vector<absl::Status> evictions;
   uint64_t freed_pages = 0;
   bool pressure = false;
+  bool draining = false;  // reserved all the same; better places are elsewhere
 };
 
 struct LeaseRenewal {

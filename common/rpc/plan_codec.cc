@@ -119,6 +119,7 @@ ApplyTierPlanResponse ToProto(const TierPlanResult& result) {
   }
   proto.set_freed_pages(result.freed_pages);
   proto.set_pressure(result.pressure);
+  proto.set_draining(result.draining);
   return proto;
 }
 
@@ -140,6 +141,7 @@ absl::StatusOr<TierPlanResult> FromProto(
   }
   result.freed_pages = response.freed_pages();
   result.pressure = response.pressure();
+  result.draining = response.draining();
   return result;
 }
 

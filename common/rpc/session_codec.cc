@@ -18,6 +18,7 @@ memory::v1::OpenSessionRequest ToProto(const OpenSessionCall& call) {
                                    : memory::v1::EXACTNESS_ROUNDING);
   *proto.mutable_lease() = ToProto(call.lease);
   proto.set_worker_id(call.worker_id);
+  proto.set_continues_request(call.continues_request);
   return proto;
 }
 
@@ -29,6 +30,7 @@ absl::StatusOr<OpenSessionCall> FromProto(
                          SessionId::FromBytes(request.session_id()));
   call.tenant = request.tenant();
   call.worker_id = request.worker_id();
+  call.continues_request = request.continues_request();
   FARKV_ASSIGN_OR_RETURN(call.geometry, FromProto(request.geometry()));
   call.bitwise = request.exactness() != memory::v1::EXACTNESS_ROUNDING;
   call.lease = FromProto(request.lease());

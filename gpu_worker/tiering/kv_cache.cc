@@ -318,6 +318,7 @@ SequenceId KvCache::Impl::Restart(SequenceId id, SessionId session) {
   PrepareDestruction(*fresh, geometry, num_query_heads);
   if (remote != nullptr) {
     fresh->remote.distrusted = old->remote.distrusted;
+    fresh->remote.continues = true;
     remote->Opened(*fresh);
   }
   sequences[fresh_id] = std::move(fresh);

@@ -132,7 +132,8 @@ absl::Status NodeLink::CheckHandshake(const SessionGrant& grant) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SessionGrant> NodeLink::OpenOne(RemoteSession& session) {
+absl::StatusOr<SessionGrant> NodeLink::OpenOne(RemoteSession& session,
+                                               bool continues) {
   OpenSessionCall call;
   call.handshake.page_format_version = kPageFormatVersion;
   call.handshake.kernel_target = KernelTarget();
@@ -142,6 +143,7 @@ absl::StatusOr<SessionGrant> NodeLink::OpenOne(RemoteSession& session) {
   call.geometry = options_.geometry;
   call.bitwise = options_.tiering.exactness == ExactnessMode::kBitwise;
   call.lease = options_.tiering.lease;
+  call.continues_request = continues;
   const absl::Time sent = clock_.Now();
   FARKV_ASSIGN_OR_RETURN(SessionGrant grant,
                          control_.open_session(call, ConnectTimeout()));
@@ -241,6 +243,7 @@ absl::Status NodeLink::ConnectNow() {
     open_heartbeats_ = 0;
   }
   if (restarted) {
+    NoteDraining(false);
     LoseSessions(absl::UnavailableError(
         absl::StrCat("memory node ", options_.address, " has been restarted")));
   }
@@ -257,9 +260,10 @@ Epoch NodeLink::epoch() const {
   return grant_.epoch;
 }
 
-void NodeLink::OpenSession(SequenceId sequence, SessionId session) {
+void NodeLink::OpenSession(SequenceId sequence, SessionId session,
+                           bool continues) {
   absl::MutexLock lock(&mutex_);
-  commands_.push_back(OpenCommand{sequence, session});
+  commands_.push_back(OpenCommand{sequence, session, continues});
 }
 
 void NodeLink::Reserve(SequenceId sequence,

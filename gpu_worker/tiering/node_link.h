@@ -81,10 +81,15 @@ class NodeLink {
   Epoch epoch() const;
   // Whether cold pages are read through a map of the node's memory.
   bool maps() const { return maps_.load(std::memory_order_acquire); }
+  // By its last answer. It serves the sessions that are open, and takes new
+  // ones of requests that run already.
+  bool draining() const { return draining_.load(std::memory_order_acquire); }
 
   // Answers: SessionReady, PagesReserved, PagesMoved, PagesEvicted,
   // CommandDone.
-  void OpenSession(SequenceId sequence, SessionId session);
+  // `continues`: see OpenSessionCall::continues_request.
+  void OpenSession(SequenceId sequence, SessionId session,
+                   bool continues = false);
   void Reserve(SequenceId sequence, std::shared_ptr<RemoteSession> session,
                std::vector<PageName> pages);
   void ChangeTiers(SequenceId sequence, std::shared_ptr<RemoteSession> session,
@@ -117,6 +122,7 @@ class NodeLink {
   struct OpenCommand {
     SequenceId sequence;
     SessionId session;
+    bool continues;
   };
   struct ReserveCommand {
     SequenceId sequence;
@@ -153,7 +159,11 @@ class NodeLink {
   absl::Status ConnectNow();
   absl::Status CheckHandshake(const SessionGrant& grant) const;
   absl::Status ChooseMap(const SessionGrant& grant);
-  absl::StatusOr<SessionGrant> OpenOne(RemoteSession& session);
+  absl::StatusOr<SessionGrant> OpenOne(RemoteSession& session,
+                                       bool continues = false);
+  void NoteDraining(bool draining) {
+    draining_.store(draining, std::memory_order_release);
+  }
   absl::Status Hello(PeerId peer, const SessionGrant& grant);
   absl::StatusOr<PeerId> ConnectData(const SessionGrant& grant);
   void Main();
@@ -200,7 +210,7 @@ class NodeLink {
   const Clock& clock_ = *options_.clock;
   std::unique_ptr<Transport> transport_;
   std::string node_id_;  // set by Connect; the same after a reconnection
-  std::atomic<bool> maps_{false};
+  std::atomic<bool> maps_{false}, draining_{false};
   std::atomic<uint64_t> sent_{0}, answered_{0};    // see PeerStats
   std::array<std::atomic<uint64_t>, 4> faults_{};  // by NodeFault
 

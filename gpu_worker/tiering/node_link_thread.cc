@@ -110,9 +110,11 @@ void NodeLink::RunOpen(const OpenCommand& command) {
   if (!healthy()) {
     ready.session = absl::UnavailableError(
         absl::StrCat("memory node ", options_.address, " is lost"));
-  } else if (absl::StatusOr<SessionGrant> grant = OpenOne(*session);
+  } else if (absl::StatusOr<SessionGrant> grant =
+                 OpenOne(*session, command.continues);
              !grant.ok()) {
     ready.session = grant.status();
+    if (ReasonOf(grant.status()) == ErrorReason::kDraining) NoteDraining(true);
   } else {
     sessions_.push_back({command.sequence, session});
   }
@@ -141,6 +143,7 @@ absl::StatusOr<TierPlanResult> NodeLink::Apply(RemoteSession& session,
     session.unanswered.reset();
     ++session.next_number;
   }
+  if (result.ok()) NoteDraining(result->draining);
   return result;
 }
 
@@ -385,6 +388,7 @@ void NodeLink::RenewBatch(
     }
     return;
   }
+  NoteDraining(result->draining);
   for (size_t i = 0; i < std::min(batch.size(), result->renewals.size()); ++i) {
     const LeaseRenewal& renewal = result->renewals[i];
     if (renewal.status.ok()) {

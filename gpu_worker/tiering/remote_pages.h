@@ -54,6 +54,7 @@ struct RemoteState {
   std::vector<int> order;         // nodes by preference (stripes.h)
   int num_trusted = 0;            // those at its front that are not distrusted
   std::set<int> distrusted;       // healthy, and yet gave no good rows
+  bool continues = false;         // after a Restart: draining nodes take it
   std::vector<OnNode> nodes;      // by node index
   std::vector<RemotePage> pages;  // every page that may ever be full
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/barrier.h"
 #include "common/base/clock.h"
@@ -236,8 +237,9 @@ void RemoteTier::Handle(PagesReserved event, SequenceMap& sequences) {
   RemoteState& remote = sequence->remote;
   remote.reserving = false;
   if (absl::Status s = RecordPlaces(*sequence, event); !s.ok()) {
-    // A node that is full or draining is passed over; one that did not answer
-    // is asked again, for the same pages.
+    // A node that is full is passed over (and one that drains, if it is of a
+    // release that refuses then); one that did not answer is asked again, for
+    // the same pages.
     if (absl::IsResourceExhausted(s) || ReasonOf(s) == ErrorReason::kDraining) {
       ++remote.first_choice;
     }
@@ -357,24 +359,36 @@ int RemoteTier::WantedPages(const Sequence& sequence) const {
                         static_cast<int64_t>(sequence.remote.pages.size())));
 }
 
-int RemoteTier::HealthyNodeOf(const Sequence& sequence,
-                              int32_t page_index) const {
+bool RemoteTier::MayTakePages(const Sequence& sequence, int node) const {
   const RemoteState& remote = sequence.remote;
-  const auto first_healthy = [&](std::span<const int> nodes) {
+  const bool open =
+      remote.nodes[static_cast<size_t>(node)].session != nullptr ||
+      remote.continues;
+  return link(node).healthy() && (open || !link(node).draining());
+}
+
+int RemoteTier::NodeFor(const Sequence& sequence, int32_t page_index) const {
+  const RemoteState& remote = sequence.remote;
+  const auto first_of = [&](std::span<const int> nodes) {
     for (int skip = 0; skip < static_cast<int>(nodes.size()); ++skip) {
       const int node = NodeOfPage(nodes, page_index, options_.stripe_tokens,
                                   options_.spread, remote.first_choice + skip);
-      if (link(node).healthy()) return node;
+      if (MayTakePages(sequence, node)) return node;
     }
     return -1;
   };
-  const std::span<const int> all(remote.order);
-  // The distrusted have no turns while another is healthy and has not refused.
-  int node = -1;
-  if (remote.first_choice < remote.num_trusted) {
-    node = first_healthy(all.first(static_cast<size_t>(remote.num_trusted)));
+  // Those that are distrusted or drain have no turns while another is healthy
+  // and has not refused.
+  absl::InlinedVector<int, 8> preferred;
+  for (int i = 0; i < remote.num_trusted; ++i) {
+    const int node = remote.order[static_cast<size_t>(i)];
+    if (!link(node).draining()) preferred.push_back(node);
   }
-  return node >= 0 ? node : first_healthy(all);
+  int node = -1;
+  if (remote.first_choice < static_cast<int>(preferred.size())) {
+    node = first_of(preferred);
+  }
+  return node >= 0 ? node : first_of(remote.order);
 }
 
 bool RemoteTier::NeedsPlace(const Sequence& sequence, int page_index) {
@@ -394,19 +408,20 @@ void RemoteTier::Reserve(Sequence& sequence) {
   if (remote.reserving || first >= wanted || now < remote.reserve_retry_at) {
     return;
   }
-  const int node = HealthyNodeOf(sequence, first);
+  const int node = NodeFor(sequence, first);
   if (node < 0) return;
   RemoteState::OnNode& on = remote.nodes[static_cast<size_t>(node)];
   if (on.session == nullptr) {
     if (on.opening || now < on.retry_at) return;
     on.opening = true;
-    link(node).OpenSession(sequence.id, sequence.spec.session);
+    link(node).OpenSession(sequence.id, sequence.spec.session,
+                           remote.continues);
     return;
   }
   std::vector<PageName> pages;
   for (int i = first; i < wanted; ++i) {
     if (static_cast<int>(pages.size()) + geometry_.num_layers > kMaxPlanItems ||
-        HealthyNodeOf(sequence, i) != node) {
+        NodeFor(sequence, i) != node) {
       break;
     }
     if (!NeedsPlace(sequence, i)) continue;
@@ -506,7 +521,7 @@ absl::Time RemoteTier::NextRetry(const Sequence& sequence,
     }
     if (in_t0.state != StoreState::kFull) continue;
     const RemotePage& page = remote.pages[static_cast<size_t>(i)];
-    const int node = page.node >= 0 ? page.node : HealthyNodeOf(sequence, i);
+    const int node = page.node >= 0 ? page.node : NodeFor(sequence, i);
     if (node < 0 || !link(node).healthy()) {
       note(now + kFirstRetry);
       continue;

@@ -87,7 +87,10 @@ class RemoteTier {
   void Store(Sequence& sequence, const T0Lines& lines);
   void Evict(Sequence& sequence);
   int WantedPages(const Sequence& sequence) const;
-  int HealthyNodeOf(const Sequence& sequence, int32_t page_index) const;
+  // The node is healthy and would not refuse for draining.
+  bool MayTakePages(const Sequence& sequence, int node) const;
+  // Where a page without a place goes; -1: nowhere now.
+  int NodeFor(const Sequence& sequence, int32_t page_index) const;
   absl::Time NextRetry(const Sequence& sequence, absl::Time now) const;
   NodeLink& link(int node) const { return *links_[static_cast<size_t>(node)]; }
 

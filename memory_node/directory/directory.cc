@@ -130,7 +130,7 @@ absl::StatusOr<SessionGrant> Directory::Open(const OpenSessionCall& call) {
     grant.last_sequence_number = session->replies.last();
     return grant;
   }
-  if (draining_) {
+  if (draining_ && !call.continues_request) {
     return WithReason(
         absl::UnavailableError("this node is draining: no new sessions"),
         ErrorReason::kDraining);

@@ -72,11 +72,6 @@ absl::StatusOr<Directory::PlanWork> Directory::BeginPlan(
   for (const PageName& page : call.reserve) {
     if (!session->pages.contains(page)) work.missing.push_back(page);
   }
-  if (draining_ && !work.missing.empty()) {
-    return WithReason(
-        absl::UnavailableError("this node is draining: no reservations"),
-        ErrorReason::kDraining);
-  }
   work.instance = session->instance;
   work.tenant = session->tenant;
   work.stride = session->stride;
@@ -160,6 +155,7 @@ TierPlanResult Directory::ApplyLocked(Session& session,
     if (Free(session, page)) ++result.freed_pages;
   }
   result.pressure = pool_.pressure();
+  result.draining = draining_;
   return result;
 }
 

@@ -38,8 +38,11 @@ class ShutdownTest : public ::testing::Test {
   // `slow`: see SlowWorkerFlags.
   void Start(bool slow = false) {
     StartNode();
-    std::vector<std::string> flags = {"--hbm-ratio=0.1"};
-    if (slow) flags = SlowWorkerFlags();
+    StartWorker(
+        slow ? SlowWorkerFlags() : std::vector<std::string>{"--hbm-ratio=0.1"},
+        slow);
+  }
+  void StartWorker(std::vector<std::string> flags, bool slow = false) {
     flags.push_back("--memory-nodes=" +
                     absl::StrJoin(cluster_->Addresses(), ","));
     auto worker = WorkerProcess::Start(flags, slow);
@@ -149,6 +152,26 @@ TEST_F(ShutdownTest, ANodeWaitsForItsSessionsUntilASecondSigterm) {
   EXPECT_EQ(node().process.Wait(absl::Seconds(30)).value_or(-1), kBySignal);
   context_.TryCancel();
   ReadToEnd();
+}
+
+// T0 has no room for the whole request: its rows must go on leaving for the
+// node, which drains and has just one client.
+TEST_F(ShutdownTest, ANodeThatDrainsServesARunningRequestToItsEnd) {
+  drain_grace_ = "10m";
+  StartNode();
+  StartWorker({"--hbm-ratio=0", "--granularity=16", "--recent=16",
+               "--interval=16", "--t0-bytes=1MiB"});
+  Begin(1000);
+
+  node().process.Signal(SIGTERM);
+  AwaitDrain(node().process, node().metrics_port);
+  EXPECT_TRUE(ReadToEnd().ok());
+
+  ASSERT_TRUE(response_.has_finished()) << response_.ShortDebugString();
+  EXPECT_EQ(response_.finished().usage().completion_tokens(), 1000);
+  EXPECT_EQ(response_.finished().tiers().recomputed_tokens(), 0);
+  ExpectCleanEnd(*worker_, 1);
+  EXPECT_EQ(node().process.Wait(absl::Seconds(60)).value_or(-1), 0);
 }
 
 // User and system time of a process so far.

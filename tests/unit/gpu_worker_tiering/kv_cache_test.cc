@@ -321,6 +321,84 @@ TEST_F(KvCacheTest, AFullNodeIsPassedOverForAnother) {
   EXPECT_EQ(large.stored_pages() + small.stored_pages(), 4 * 2 * 3);
 }
 
+// Sequences of either order of preference; those that prefer the other node
+// never ask the one that drains.
+TEST_F(KvCacheTest, ADrainingNodeWithoutTheirSessionsIsPassedOver) {
+  TestNode draining(network_, geometry_, "draining");
+  TestNode other(network_, geometry_, "other");
+  auto cache = Make(Options(), {&draining, &other});
+  Harness harness(*cache, *stream_, geometry_);
+  draining.SetDraining(true);
+
+  for (int i = 0; i < 4; ++i) MakeCold(*cache, harness, 150);
+
+  EXPECT_EQ(draining.sessions(), 0);
+  EXPECT_EQ(other.stored_pages(), 4 * 2 * 3);
+}
+
+// Its pages of the first 150 tokens lie on the draining node, which reserves
+// once more and says so.
+TEST_F(KvCacheTest, ADrainingNodeServesASequenceWhoseNewPagesGoElsewhere) {
+  TestNode draining(network_, geometry_, "draining");
+  TestNode other(network_, geometry_, "other");
+  auto cache = Make(Options(), {&draining, &other});
+  Harness harness(*cache, *stream_, geometry_);
+  SequenceId id;
+  do {
+    id = cache->Open(TestSpec(16, 20, 500)).value();
+    ASSERT_TRUE(harness.Step(id, 150).ok());
+    ASSERT_TRUE(cache->Drain(kLong).ok());
+    if (draining.sessions() == 0) cache->Close(id);
+  } while (draining.sessions() == 0);
+  draining.SetDraining(true);
+
+  for (int i = 150; i < 420; ++i) {
+    ASSERT_TRUE(harness.Step(id, 1).ok());
+    ASSERT_TRUE(cache->Drain(kLong).ok());
+  }
+
+  EXPECT_LE(draining.stored_pages(), 4 * 3);
+  EXPECT_EQ(draining.stored_pages() + other.stored_pages(), 6 * 3);
+  EXPECT_GT(cache->Stats(id).cold_rows_fetched, 0);
+}
+
+TEST_F(KvCacheTest, ADrainingNodeAloneServesWhatRunsAndWhatIsRestarted) {
+  TestNode node(network_, geometry_, "node");
+  auto cache = Make(Options(), {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  SequenceId id = cache->Open(TestSpec(16, 20, 400)).value();
+  ASSERT_TRUE(harness.Step(id, 70).ok());
+  ASSERT_TRUE(cache->Drain(kLong).ok());
+  node.SetDraining(true);
+
+  ASSERT_TRUE(harness.Step(id, 130).ok());
+  ASSERT_TRUE(cache->Drain(kLong).ok());
+  EXPECT_EQ(node.stored_pages(), 3 * 3);
+  id = cache->Restart(id, SessionId::Random());
+  ASSERT_TRUE(harness.Step(id, 300).ok());
+  ASSERT_TRUE(cache->Drain(kLong).ok());
+
+  EXPECT_EQ(node.stored_pages(), 4 * 3);
+}
+
+TEST_F(KvCacheTest, ANodeThatDrainsNoMoreIsUsedAgain) {
+  TestNode node(network_, geometry_, "node");
+  TieringOptions options = Options();
+  options.lease = absl::Seconds(10);  // a third of it until it is asked again
+  auto cache = Make(options, {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  node.SetDraining(true);
+  const SequenceId id = cache->Open(TestSpec(16, 20, 400)).value();
+  ASSERT_TRUE(harness.Step(id, 70).ok());
+  EXPECT_FALSE(cache->Drain(absl::Milliseconds(50)).ok());
+  EXPECT_EQ(node.sessions(), 0);
+
+  node.SetDraining(false);
+
+  EXPECT_TRUE(cache->Drain(kLong).ok());
+  EXPECT_EQ(node.stored_pages(), 3);
+}
+
 // Many times: a second reply must not lean on what the first one left.
 TEST_F(KvCacheTest, DamagedRepliesAreFetchedAgainWithTheSameBits) {
   TestNode node(network_, geometry_, "node");

@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/page/bodies.h"
 #include "common/page/page_format.h"
+#include "common/rpc/error_reason.h"
 #include "kernels/stream.h"
 
 namespace farkv {
@@ -70,6 +71,7 @@ ControlCalls TestNode::Control() {
     RenewResult result;
     absl::MutexLock lock(&mutex_);
     FARKV_RETURN_IF_ERROR(CheckUp());
+    result.draining = draining_;
     for (const SessionId& id : ids) {
       const bool known = sessions_.count(id) > 0;
       result.renewals.push_back(
@@ -89,6 +91,10 @@ ControlCalls TestNode::Control() {
 absl::StatusOr<SessionGrant> TestNode::Open(const OpenSessionCall& call) {
   absl::MutexLock lock(&mutex_);
   FARKV_RETURN_IF_ERROR(CheckUp());
+  if (draining_ && !call.continues_request && !sessions_.count(call.session)) {
+    return WithReason(absl::UnavailableError("node " + id_ + " is draining"),
+                      ErrorReason::kDraining);
+  }
   sessions_[call.session];
   SessionGrant grant;
   grant.handshake.page_format_version = kPageFormatVersion;
@@ -113,6 +119,7 @@ absl::StatusOr<TierPlanResult> TestNode::Apply(const TierPlanCall& call) {
     return absl::ResourceExhaustedError("the pool is full");
   }
   TierPlanResult result;
+  result.draining = draining_;
   for (const PageName& name : call.reserve) {
     Entry& entry = found->second.pages[name];
     if (entry.page < 0) {
@@ -311,6 +318,11 @@ void TestNode::RefuseStores(int count) {
 void TestNode::RefuseReservations(int count) {
   absl::MutexLock lock(&mutex_);
   refuse_reservations_ = count;
+}
+
+void TestNode::SetDraining(bool draining) {
+  absl::MutexLock lock(&mutex_);
+  draining_ = draining;
 }
 
 void TestNode::DamageFetches(int count) {

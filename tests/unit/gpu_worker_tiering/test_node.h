@@ -40,6 +40,8 @@ class TestNode {
   // The next `count` stores, or reservations, are refused.
   void RefuseStores(int count);
   void RefuseReservations(int count);
+  // While it drains it refuses new sessions, but for requests that go on.
+  void SetDraining(bool draining);
   // The next `count` fetch replies have one flipped bit in their rows, with
   // the message's CRC over the flipped bytes.
   void DamageFetches(int count);
@@ -106,6 +108,7 @@ class TestNode {
   int refuse_reservations_ ABSL_GUARDED_BY(mutex_) = 0;
   int damage_fetches_ ABSL_GUARDED_BY(mutex_) = 0;
   bool down_ ABSL_GUARDED_BY(mutex_) = false;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<PeerId> peers_ ABSL_GUARDED_BY(mutex_);  // that ever asked
   FetchEdit edit_fetches_ ABSL_GUARDED_BY(mutex_);
   int fetched_pages_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -262,21 +262,34 @@ TEST_F(DirectoryTest, AnotherEpochIsRefusedEverywhere) {
             ErrorReason::kStaleEpoch);
 }
 
-TEST_F(DirectoryTest, ADrainingNodeTakesNothingNewAndFinishesTheRest) {
+TEST_F(DirectoryTest, ADrainingNodeRefusesNewSessionsAndServesThoseThatRun) {
   Open(1);
-  directory_.Apply(Plan(1, {{0, 0}})).value();
+  EXPECT_FALSE(directory_.Apply(Plan(1, {{0, 0}})).value().draining);
   directory_.SetDraining(true);
 
   EXPECT_EQ(ReasonOf(directory_.Open(OpenCall(2)).status()),
             ErrorReason::kDraining);
-  EXPECT_EQ(ReasonOf(directory_.Apply(Plan(2, {{1, 0}})).status()),
-            ErrorReason::kDraining);
-  EXPECT_TRUE(directory_.Apply(Plan(2, {}, {{0, 0}})).ok());
+  EXPECT_TRUE(directory_.Open(OpenCall(1)).value().resumed);
+  const TierPlanResult more = directory_.Apply(Plan(2, {{1, 0}})).value();
+  EXPECT_EQ(more.reserved.size(), 1u);
+  EXPECT_TRUE(more.draining);
+  EXPECT_TRUE(directory_.Apply(Plan(3, {}, {{0, 0}})).ok());
   EXPECT_FALSE(directory_.WaitUntilEmpty(absl::ZeroDuration()));
   ASSERT_TRUE(directory_.Close(TestSession(1), Epoch{77}).ok());
   EXPECT_TRUE(directory_.WaitUntilEmpty(absl::ZeroDuration()));
   directory_.SetDraining(false);
   EXPECT_TRUE(directory_.Open(OpenCall(2)).ok());
+}
+
+TEST_F(DirectoryTest, ADrainingNodeTakesARequestThatRecovers) {
+  Open(1);
+  directory_.SetDraining(true);
+  ASSERT_TRUE(directory_.Close(TestSession(1), Epoch{77}).ok());
+  OpenSessionCall again = OpenCall(2);
+  again.continues_request = true;
+
+  EXPECT_TRUE(directory_.Open(again).ok());
+  EXPECT_FALSE(directory_.WaitUntilEmpty(absl::ZeroDuration()));
 }
 
 TEST_F(DirectoryTest, SessionsAreListedInPages) {

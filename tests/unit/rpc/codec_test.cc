@@ -24,6 +24,7 @@ OpenSessionCall SomeOpen() {
   call.geometry = {4, 2, 64, DType::kBf16};
   call.bitwise = false;
   call.lease = absl::Seconds(30);
+  call.continues_request = true;
   return call;
 }
 
@@ -40,6 +41,7 @@ TEST(MemoryCodecTest, AnOpenCallSurvivesTheRoundTrip) {
   EXPECT_FALSE(back->bitwise);
   EXPECT_EQ(back->lease, call.lease);
   EXPECT_EQ(back->handshake.kernel_target, "AVX3+avx512bf16");
+  EXPECT_TRUE(back->continues_request);
 }
 
 TEST(MemoryCodecTest, AnOpenCallThatDoesNotFitIsRefusedByField) {
@@ -80,6 +82,13 @@ TEST(MemoryCodecTest, APlanSurvivesTheRoundTrip) {
             (std::vector<uint64_t>{5, 6}));
   EXPECT_EQ(back->evictions.front().live, (std::vector<uint64_t>{1, 0}));
   EXPECT_EQ(back->sequence_number, 9u);
+}
+
+TEST(MemoryCodecTest, APlansAnswerSaysWhetherTheNodeDrains) {
+  TierPlanResult result;
+  EXPECT_FALSE(FromProto(ToProto(result)).value().draining);
+  result.draining = true;
+  EXPECT_TRUE(FromProto(ToProto(result)).value().draining);
 }
 
 TEST(MemoryCodecTest, APlanOfTooManyItemsIsRefusedWithBothCounts) {
