@@ -68,6 +68,12 @@ class ManifestTest(unittest.TestCase):
         self.expect("--admin-listen=0.0.0.0:7409", "7402 everywhere")
         self.expect("no container port is 7409")
 
+    def test_a_worker_that_the_whole_cluster_may_drain(self):
+        worker = manifests.named(self.objects, "Deployment")["farkv-worker"]
+        args = worker["spec"]["template"]["spec"]["containers"][0]["args"]
+        args[:] = [a.replace("127.0.0.1:7502", "0.0.0.0:7502") for a in args]
+        self.expect("--admin-listen=0.0.0.0:7502", "may drain the worker")
+
     def test_a_probe_at_a_port_without_a_name(self):
         self.container["readinessProbe"]["httpGet"]["port"] = "http"
         self.expect("readinessProbe asks port http")

@@ -60,11 +60,15 @@ def check_flags(container, objects, programs):
     for flag, value in settings.items():
         if not flag.endswith("listen"):
             continue
-        port = value.rpartition(":")[2]
+        host, _, port = value.rpartition(":")
         usual = (known.get(flag) or "").rpartition(":")[2]
         if usual not in ("", "0", port):
             yield f"{program} {flag}={value}: its port is {usual} everywhere else"
-        if int(port) not in ports.values():
+        if program == "farkv-worker" and flag == "--admin-listen" and (
+                host != "127.0.0.1"):
+            yield (f"{program} {flag}={value}: whoever reaches it may drain "
+                   "the worker; must be on 127.0.0.1")
+        if host != "127.0.0.1" and int(port) not in ports.values():
             yield f"{program} {flag}={value}: no container port is {port}"
 
 
