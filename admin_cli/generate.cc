@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "admin_cli/commands.h"
+#include "admin_cli/message_fields.h"
 #include "admin_cli/output.h"
 #include "admin_cli/peers.h"
 #include "common/rpc/status_codec.h"
@@ -83,33 +84,6 @@ const char* ReasonName(FinishReason reason) {
   }
 }
 
-nlohmann::ordered_json TiersJson(const TierUsage& t) {
-  return {{"t0Tokens", t.t0_tokens()},
-          {"t1Tokens", t.t1_tokens()},
-          {"t2Tokens", t.t2_tokens()},
-          {"t3Tokens", t.t3_tokens()},
-          {"t0Share", t.t0_share()},
-          {"t0PeakBytes", t.t0_peak_bytes()},
-          {"stagingPeakBytes", t.staging_peak_bytes()},
-          {"storedPages", t.stored_pages()},
-          {"storedBytes", t.stored_bytes()},
-          {"promotedTokens", t.promoted_tokens()},
-          {"demotedTokens", t.demoted_tokens()},
-          {"coldRowsRead", t.cold_rows_read()},
-          {"coldRowsMapped", t.cold_rows_mapped()},
-          {"coldRowsFetched", t.cold_rows_fetched()},
-          {"coldRowsPushedDown", t.cold_rows_pushed_down()},
-          {"coldBytesFetched", t.cold_bytes_fetched()},
-          {"lateFetches", t.late_fetches()},
-          {"plans", t.plans()},
-          {"deferredDrops", t.deferred_drops()},
-          {"evictions", t.evictions()},
-          {"destroyedRows", t.destroyed_rows()},
-          {"destroyedShare", t.destroyed_share()},
-          {"destroyedShareAverage", t.destroyed_share_average()},
-          {"exactness", OutputExactness_Name(t.exactness())}};
-}
-
 // Collects the stream; prints text as it comes unless JSON was asked for.
 class Collector {
  public:
@@ -139,7 +113,7 @@ class Collector {
         {"promptTokens", finished_.usage().prompt_tokens()},
         {"completionTokens", finished_.usage().completion_tokens()},
         {"seed", finished_.usage().seed()}};
-    document["tiers"] = TiersJson(finished_.tiers());
+    document["tiers"] = MessageFields(finished_.tiers());
     return document;
   }
 
