@@ -143,26 +143,35 @@ def check_dockerfile(text, programs):
 
 
 def command_lines(text):
-    """Words behind farkvctl in the code blocks of a text."""
+    """(program, words behind it) in the code blocks of a text."""
     for block in re.findall(r"```[^\n]*\n(.*?)```", text, re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
             line = line.split("#")[0]
-            match = re.search(r"(?:^|[/ (|])farkvctl (\S[^|;)>]*)", line)
+            match = (re.search(r"(?:^|[/ (|])(farkvctl) (\S[^|;)>]*)", line) or
+                     re.match(r"(?:[\w.-]+/)*(farkv-memory-node|farkv-worker)"
+                              r"((?: [^|;)>&]*)?)", line))
             if match:
-                yield match.group(1).split()
+                yield match.group(1), match.group(2).split()
 
 
 def check_docs(text, programs, table):
     """Commands, flags and metrics that a text names must exist."""
-    for words in command_lines(text):
-        yield from programs.check_command_line(words)
+    for program, words in command_lines(text):
+        if program == "farkvctl":
+            yield from programs.check_command_line(words)
+            continue
+        for flag in [word.split("=")[0] for word in words]:
+            if flag not in programs.flags[program]:
+                yield f"{program} has no flag {flag}"
     known = {flag for flags in programs.flags.values() for flag in flags}
     for words in re.findall(r"`farkvctl ([^`]+)`", text):
         yield from programs.check_command_line(words.split())
     for command in (("drain",), ("verify",), ("preflight",), ("generate",)):
         known |= set(programs.command_flags(command) or {})
     for flag in sorted(set(re.findall(r"`(--[a-z0-9-]+)", text))):
-        if flag not in known:
+        some = flag.endswith("-")  # `--tls-*`
+        if not any(name == flag or some and name.startswith(flag)
+                   for name in known):
             yield f"no program has a flag {flag}"
     yield from check_metrics(text, table)
 
@@ -218,11 +227,9 @@ def check_all(root, programs):
     for path in sorted(glob.glob(root + "/deploy/images/*.Dockerfile")):
         for message in check_dockerfile(read(path), programs):
             yield f"{os.path.relpath(path, root)}: {message}"
-    for name in ("OPERATING.md", "TROUBLESHOOTING.md"):
-        path = os.path.join(root, "docs", name)
-        if os.path.exists(path):
-            for message in check_docs(read(path), programs, table):
-                yield f"docs/{name}: {message}"
+    for name in ("README.md", "docs/OPERATING.md", "docs/TROUBLESHOOTING.md"):
+        for message in check_docs(read(root, name), programs, table):
+            yield f"{name}: {message}"
 
 
 def main():

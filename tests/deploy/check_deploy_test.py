@@ -199,7 +199,14 @@ class TextTest(unittest.TestCase):
         self.assertEqual(list(check(
             "```\nbuild/bin/farkvctl get nodes -o json | less\n```\n"
             "`farkvctl drain 127.0.0.1:7402 --yes`, `--cold=map`")), [])
+        self.assertEqual(list(check(
+            "```\nkubectl exec deploy/farkv-worker -- farkvctl get workers\n"
+            "build/bin/farkv-worker --model=m \\\n  --cold=map\n```")), [])
         self.expect(check("```\nfarkvctl get nodules\n```"), "get nodules")
+        self.expect(check("```\nfarkv-worker --model=m \\\n  --hot=1\n```"),
+                    "farkv-worker has no flag --hot")
+        self.expect(check("```\nb/farkv-memory-node --cold=map\n```"),
+                    "farkv-memory-node has no flag --cold")
         self.expect(check("`farkvctl get nodes --wide`"), "--wide")
         self.expect(check("`--cold-mode`"), "--cold-mode")
 

@@ -1,0 +1,38 @@
+#!/bin/sh
+# The scripts that a user runs first are shell, and refuse what they do not
+# know before they do anything. $1: the source tree.
+set -u
+root=$1
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+failures=0
+
+# expect CODE TEXT COMMAND...: its exit code, and a text of what it says.
+expect() {
+  code=$1 text=$2
+  shift 2
+  said=$("$@" 2>&1)
+  got=$?
+  case $said in *"$text"*) found=yes ;; *) found=no ;; esac
+  if [ "$got" -ne "$code" ] || [ "$found" = no ]; then
+    echo "$*: exit code $got, expected $code and \"$text\"; it said: $said"
+    failures=$((failures + 1))
+  fi
+}
+
+for script in "$root"/scripts/*.sh; do
+  expect 0 "" sh -n "$script"
+done
+quickstart=$root/scripts/quickstart.sh
+expect 2 "usage: scripts/quickstart.sh" "$quickstart" --model
+expect 2 "usage: scripts/quickstart.sh" "$quickstart" --model gpt
+expect 2 "usage: scripts/quickstart.sh" "$quickstart" --no-such-flag 1
+expect 1 "$folder/farkv-memory-node" env TMPDIR="$folder" \
+  "$quickstart" --bin "$folder"
+fetch=$root/scripts/fetch_model.sh
+expect 2 "usage: scripts/fetch_model.sh" "$fetch"
+expect 2 "usage: scripts/fetch_model.sh" "$fetch" llama
+expect 2 "usage: scripts/fetch_model.sh" "$fetch" smollm2 a b
+echo damaged >"$folder/SmolLM2-135M-Instruct.Q4_1.gguf"
+expect 1 "has another checksum than" "$fetch" smollm2 "$folder"
+exit "$failures"
