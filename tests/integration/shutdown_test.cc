@@ -155,13 +155,19 @@ TEST_F(ShutdownTest, ANodeWaitsForItsSessionsUntilASecondSigterm) {
 }
 
 // T0 has no room for the whole request: its rows must go on leaving for the
-// node, which drains and has just one client.
+// node, which drains and has just one client. The session is open by then: a
+// first token may come before it is.
 TEST_F(ShutdownTest, ANodeThatDrainsServesARunningRequestToItsEnd) {
   drain_grace_ = "10m";
   StartNode();
   StartWorker({"--hbm-ratio=0", "--granularity=16", "--recent=16",
                "--interval=16", "--t0-bytes=1MiB"});
   Begin(1000);
+  const absl::Time end = absl::Now() + absl::Seconds(30);
+  while (ReadMetrics(node().metrics_port)["farkv_node_store_requests_total"] <
+         1) {
+    ASSERT_LT(absl::Now(), end);
+  }
 
   node().process.Signal(SIGTERM);
   AwaitDrain(node().process, node().metrics_port);
