@@ -9,6 +9,7 @@
 #include "common/base/check_range.h"
 #include "common/base/status_macros.h"
 #include "common/policy/logarithm.h"
+#include "common/policy/placement_settings.h"
 
 namespace farkv {
 namespace {
@@ -67,6 +68,8 @@ absl::Status SelectionSettings::Validate() const {
   FARKV_RETURN_IF_ERROR(CheckRange("group_tokens", group_tokens, 1, 4096));
   FARKV_RETURN_IF_ERROR(
       CheckRange("budget_tokens", budget_tokens, 1, int64_t{1} << 32));
+  FARKV_RETURN_IF_ERROR(
+      CheckRange("budget_ratio per 10,000", budget_ratio, 0, kRatioOne));
   FARKV_RETURN_IF_ERROR(CheckRange("dense_layers", dense_layers, 0, 1024));
   return CheckRange("min_groups", min_groups, 1, int64_t{1} << 32);
 }
@@ -76,8 +79,9 @@ int64_t SelectionSettings::NumSelected(int32_t layer,
   if (policy == SelectionPolicy::kNone || layer < dense_layers) {
     return num_groups;
   }
-  return std::min(num_groups,
-                  std::max(min_groups, budget_tokens / group_tokens));
+  const int64_t budget = budget_ratio > 0 ? ShareOf(budget_ratio, num_groups)
+                                          : budget_tokens / group_tokens;
+  return std::min(num_groups, std::max(min_groups, budget));
 }
 
 std::vector<int64_t> SelectGroups(std::span<const float> scores,

@@ -38,7 +38,8 @@ struct GroupScoreQuery {
   std::span<const float> queries;
 };
 
-// One number per group of the request's positions, larger is read first.
+// One number per full group of the request's positions, in order, larger is
+// read first. What a gate (SeerAttention-R) implements in Quest's place.
 using GroupScorer =
     std::function<absl::StatusOr<std::vector<float>>(const GroupScoreQuery&)>;
 
@@ -50,7 +51,10 @@ std::vector<float> QuestScores(const KeyBounds& bounds,
 struct SelectionSettings {
   SelectionPolicy policy = SelectionPolicy::kNone;
   int32_t group_tokens = 16;
+  // What a step reads of each KV head, the current group included: as many
+  // tokens or, where it is above 0, this share of the groups, per 10,000.
   int64_t budget_tokens = 4096;
+  int32_t budget_ratio = 0;
   // Layers below it read everything.
   int32_t dense_layers = 2;
   // Groups that are read at least.

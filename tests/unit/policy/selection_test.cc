@@ -130,6 +130,12 @@ TEST(SelectionSettingsTest, ReadsTheBudgetAtLeastThreeAndAllOfDenseLayers) {
   EXPECT_EQ(quest.NumSelected(2, 500), 64);
   EXPECT_EQ(quest.NumSelected(2, 60), 60);
   EXPECT_EQ(small.NumSelected(2, 500), 3);
+  const SelectionSettings quarter{.policy = SelectionPolicy::kQuest,
+                                  .budget_ratio = 2500};
+  EXPECT_EQ(quarter.NumSelected(2, 43), 10);
+  EXPECT_EQ(quarter.NumSelected(2, 9), 3);
+  EXPECT_EQ((SelectionSettings{.budget_ratio = 10001}).Validate().message(),
+            "budget_ratio per 10,000 is 10001, must lie in [0, 10000]");
   EXPECT_EQ(SelectionSettings{}.NumSelected(9, 500), 500);
   EXPECT_EQ((SelectionSettings{.group_tokens = 0}).Validate().message(),
             "group_tokens is 0, must lie in [1, 4096]");
