@@ -47,6 +47,7 @@ void FillTiers(const GenerateOptions& o, GenerateRequest& request) {
   if (o.budget_ratio) {
     request.mutable_tiers()->set_budget_ratio(*o.budget_ratio);
   }
+  if (o.selection) request.mutable_tiers()->set_selection(*o.selection);
 }
 
 GenerateRequest MakeRequest(const GenerateOptions& o) {

@@ -16,6 +16,9 @@ void AddEviction(CLI::App& generate, GenerateOptions& g) {
                       "No less than the worker's");
   generate.add_option("--budget-ratio", g.budget_ratio,
                       "No less than the worker's");
+  generate.add_option("--selection", g.selection,
+                      "Which rows decode steps read: quest, where the worker "
+                      "has it, or none; default: the worker's");
 }
 
 }  // namespace

@@ -53,6 +53,7 @@ struct GenerateOptions {
   std::optional<float> temperature, top_p, hbm_ratio;
   std::optional<std::string> eviction;  // "none": nothing is destroyed
   std::optional<float> per_event_ratio, cumulative_cap, budget_ratio;
+  std::optional<std::string> selection;
   std::optional<int64_t> budget_tokens;
   std::optional<int32_t> top_k, max_new_tokens;
   std::optional<uint64_t> seed;

@@ -18,30 +18,64 @@ void DestructionFlags::Register(Flags& flags) {
   flags.AddRatio("cumulative-cap", &cumulative_cap_,
                  "Share of all generated tokens that may ever be destroyed");
   flags.AddInteger("budget-tokens", &budget_tokens_, 0, 1 << 30,
-                   "In place of the two: rows of each KV head that stay");
+                   "In place of the two: rows of each KV head that stay; with "
+                   "--selection those that a decode step reads");
   flags.AddRatio("budget-ratio", &budget_ratio_,
                  "In place of them: the rows that stay as a share of the "
-                 "tokens behind the protected prompt");
+                 "tokens behind the protected prompt; with --selection those "
+                 "that a decode step reads, as a share of all");
   flags.AddSwitch("protect-prompt", &protect_prompt_,
                   "Never destroy the prompt");
+  flags.AddText("selection", &selection_,
+                "Policy by which decode steps read some rows only, and destroy "
+                "none: none or quest; its budget is --budget-tokens or "
+                "--budget-ratio, an --eviction beside it has the other two");
+}
+
+absl::StatusOr<SelectionSettings> DestructionFlags::Selection() const {
+  SelectionSettings settings;
+  const auto policy = ParseSelectionPolicy(selection_);
+  if (!policy.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", policy.status().message()));
+  }
+  settings.policy = *policy;
+  if (settings.policy == SelectionPolicy::kNone) return settings;
+  const int kinds = (budget_tokens_ != 0) + (budget_ratio_ != 0);
+  if (kinds != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--selection is ", selection_, " and ", kinds, " budgets are given; ",
+        "it needs one: --budget-tokens or --budget-ratio"));
+  }
+  settings.budget_ratio = budget_ratio_;
+  if (budget_tokens_ != 0) settings.budget_tokens = budget_tokens_;
+  FARKV_RETURN_IF_ERROR(settings.Validate());
+  return settings;
 }
 
 absl::Status DestructionFlags::CheckNothingIsAsked() const {
   const char* asked = per_event_ratio_ != 0  ? "--per-event-ratio is above 0"
                       : cumulative_cap_ != 0 ? "--cumulative-cap is above 0"
-                      : budget_tokens_ != 0  ? "--budget-tokens is above 0"
-                      : budget_ratio_ != 0   ? "--budget-ratio is above 0"
+                      : budget_tokens() != 0 ? "--budget-tokens is above 0"
+                      : budget_ratio() != 0  ? "--budget-ratio is above 0"
                       : !protect_prompt_     ? "--protect-prompt is false"
                                              : nullptr;
   if (asked == nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(asked, ", but --eviction is none, which destroys nothing"));
+      absl::StrCat(asked, ", but --eviction is none, which destroys nothing",
+                   selects() ? "" : ", and --selection is none"));
 }
 
 absl::StatusOr<DestructionBudget> DestructionFlags::Budget() const {
   const bool bounds = per_event_ratio_ != 0 || cumulative_cap_ != 0;
-  const int kinds = (bounds ? 1 : 0) + (budget_tokens_ != 0 ? 1 : 0) +
-                    (budget_ratio_ != 0 ? 1 : 0);
+  const int kinds = (bounds ? 1 : 0) + (budget_tokens() != 0 ? 1 : 0) +
+                    (budget_ratio() != 0 ? 1 : 0);
+  if (kinds != 1 && selects()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--eviction is ", eviction_, " beside --selection ", selection_,
+        ", whose budget the other flags are; it needs --per-event-ratio with "
+        "--cumulative-cap"));
+  }
   if (kinds != 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("--eviction is ", eviction_, " and ", kinds,
@@ -58,11 +92,11 @@ absl::StatusOr<DestructionBudget> DestructionFlags::Budget() const {
   }
   DestructionBudget budget;
   budget.bounds = {per_event_ratio_, cumulative_cap_};
-  budget.tokens = budget_tokens_;
-  budget.ratio = budget_ratio_;
-  budget.kind = bounds                ? BudgetKind::kBounds
-                : budget_tokens_ != 0 ? BudgetKind::kFixed
-                                      : BudgetKind::kProportional;
+  budget.tokens = budget_tokens();
+  budget.ratio = budget_ratio();
+  budget.kind = bounds                 ? BudgetKind::kBounds
+                : budget_tokens() != 0 ? BudgetKind::kFixed
+                                       : BudgetKind::kProportional;
   return budget;
 }
 

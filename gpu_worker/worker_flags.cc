@@ -90,9 +90,6 @@ void WorkerFlags::Register(Flags& flags) {
                   {"attention", "age-normalised", "recency", "random"},
                   "What decides which tokens stay in T0");
   destruction_.Register(flags);
-  flags.AddText("selection", &selection_,
-                "Policy that reads fewer pages: none (others in a later "
-                "release)");
   flags.AddRatio("t2-ratio", &t2_ratio_,
                  "Share of the tokens outside T0 that nodes keep as T2");
   flags.AddInteger("t2-bits", &t2_bits_, 4, 8, "Bits of T2: 8 or 4");
@@ -113,7 +110,6 @@ absl::Status WorkerFlags::Finish() {
     return absl::InvalidArgumentError(absl::StrCat(
         "--device is \"", engine.device, "\", must be cpu or cuda"));
   }
-  if (selection_ != "none") return Later("selection", selection_);
   if (replicas_ != 1) return Later("replicas", absl::StrCat(replicas_));
   if (granularity_ != 64 && granularity_ != 16 && granularity_ != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -132,6 +128,7 @@ absl::Status WorkerFlags::Finish() {
   p.recent = recent_;
   p.prompt_in_t0 = prompt_placement_ == "t0";
   p.seed = engine.seed;
+  FARKV_ASSIGN_OR_RETURN(engine.selection, destruction_.Selection());
   FARKV_ASSIGN_OR_RETURN(engine.destruction, destruction_.Finish(p));
   TieringOptions& t = engine.tiering;
   t.granularity = static_cast<int>(granularity_);

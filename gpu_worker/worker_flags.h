@@ -34,7 +34,6 @@ struct WorkerFlags {
   std::string exactness_ = "bitwise";
   std::string prompt_placement_ = "t0";
   std::string placement_ = "attention";
-  std::string selection_ = "none";
   int64_t max_sequences_ = 8, max_queue_ = 64, threads_ = 2, seed_ = 0;
   int64_t granularity_ = 64, interval_ = 64, sinks_ = 4, recent_ = 128;
   int64_t stripe_ = 1024, replicas_ = 1, t2_bits_ = 8;

@@ -20,6 +20,7 @@ absl::Status EngineOptions::Validate() const {
   if (destruction.has_value()) {
     FARKV_RETURN_IF_ERROR(destruction->Validate());
   }
+  FARKV_RETURN_IF_ERROR(selection.Validate());
   if (placement.granularity != tiering.granularity) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--granularity is ", tiering.granularity, " for T0 lines and ",
@@ -55,6 +56,9 @@ absl::StatusOr<std::shared_ptr<GenerationStream>> Engine::Submit(
     FARKV_RETURN_IF_ERROR(destruction->Validate());
     FARKV_RETURN_IF_ERROR(destruction->ValidateRequest(
         static_cast<int64_t>(request.prompt.size())));
+  }
+  if (request.selection.has_value()) {
+    FARKV_RETURN_IF_ERROR(request.selection->Validate());
   }
   return loop_->queue().Push(std::move(request), absl::Now());
 }

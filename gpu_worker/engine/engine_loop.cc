@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "gpu_worker/model/rope.h"
 
 namespace farkv {
 namespace {
@@ -28,6 +29,12 @@ absl::StatusOr<std::unique_ptr<Engine::Loop>> Engine::Loop::Create(
   loop->stream_ = loop->device_->NewStream();
   FARKV_ASSIGN_OR_RETURN(loop->model_, Model::Load(o.model, *loop->device_));
   const ModelConfig& config = loop->model_.config;
+  if (o.positions == PositionMode::kCompact &&
+      config.rope_scaling.kind == RopeScaling::Kind::kDynamic) {
+    return absl::InvalidArgumentError(
+        "compact positions do not go with this model's dynamic rotary scaling, "
+        "whose frequencies change with the position");
+  }
   FARKV_ASSIGN_OR_RETURN(
       Decoder decoder,
       Decoder::Create(config, loop->model_.weights, o.kv_dtype,
@@ -101,6 +108,13 @@ SequenceSpec Engine::Loop::MakeSpec(const GenerationRequest& request) const {
   }
   spec.destruction = DestructionOf(request);
   spec.destruction_seed = request.sampling.seed;
+  spec.selection = request.selection.value_or(options_.selection);
+  spec.group_scorer = options_.group_scorer;
+  if (options_.positions == PositionMode::kCompact) {
+    const ModelConfig& config = model_.config;
+    spec.compact_frequencies = RopeFrequencies(
+        config.rope_theta, config.head_dim, config.rope_scaling, 0);
+  }
   return spec;
 }
 
@@ -124,9 +138,11 @@ bool Engine::Loop::AdmitOne(WaitingRequest waiting) {
     return true;
   }
   sequence->id = *id;
-  // Events that destroy rows come after single steps, and must come again.
-  sequence->replay_rows =
-      spec.destruction.has_value() ? 1 : spec.placement.interval;
+  // Events that destroy rows come after single steps, and must come again; a
+  // row that chooses what it reads is alone.
+  const bool one_by_one = spec.destruction.has_value() ||
+                          spec.selection.policy != SelectionPolicy::kNone;
+  sequence->replay_rows = one_by_one ? 1 : spec.placement.interval;
   metrics_.requests.Increment();
   metrics_.queue_seconds.Observe(absl::ToDoubleSeconds(now - waiting.queued));
   running_.push_back(std::move(sequence));
@@ -167,6 +183,8 @@ void Engine::Loop::CountTiers(const SequenceTierStats& tiers,
   add(metrics_.skipped_evictions, tiers.skipped_evictions);
   add(metrics_.lost_score_collections, tiers.lost_score_collections);
   add(metrics_.failed_plans, tiers.failed_plans);
+  add(metrics_.selected_groups, tiers.selected_groups);
+  add(metrics_.skipped_groups, tiers.skipped_groups);
   const auto of_policy = metrics_.destruction.find(policy);
   if (of_policy == metrics_.destruction.end()) return;
   add(of_policy->second.rows, tiers.destroyed_rows);

@@ -60,6 +60,7 @@ class Engine::Loop final : public EngineView {
   absl::StatusOr<SequenceId> FindRunning(const std::string& request_id) const;
   void EndExpired();
   void StepOnce();
+  int64_t NextPosition(const RunningSequence& sequence) const;
   // One forward pass over `batch`; ABORTED ones are repeated.
   absl::Status Step(const Batch& batch);
   absl::Status TryStep(const Batch& batch);

@@ -38,6 +38,14 @@ void RegisterDestruction(Metrics& metrics, EngineMetrics& m) {
       "Placement plans that could not be made, by finished requests");
 }
 
+Counter AddGroups(Metrics& metrics, const char* result) {
+  return metrics.AddCounter(
+      std::string(kPrefix) + "selection_groups_total",
+      "Groups of rows that --selection read or skipped, all steps, layers that "
+      "select and KV heads, by finished requests",
+      {{"result", result}});
+}
+
 }  // namespace
 
 EngineMetrics EngineMetrics::Register(Metrics* metrics) {
@@ -45,6 +53,8 @@ EngineMetrics EngineMetrics::Register(Metrics* metrics) {
   if (metrics == nullptr) return m;
   const std::string p = kPrefix;
   RegisterDestruction(*metrics, m);
+  m.selected_groups = AddGroups(*metrics, "read");
+  m.skipped_groups = AddGroups(*metrics, "skipped");
   m.requests = metrics->AddCounter(p + "requests_total", "Requests admitted");
   m.failures = FailureCounter(*metrics, p + "request_failures_total",
                               "Requests that ended with an error");

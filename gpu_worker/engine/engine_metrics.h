@@ -23,6 +23,7 @@ struct EngineMetrics {
   Counter late_fetches, promoted_tokens;
   Counter postponed_evictions, skipped_evictions;
   Counter lost_score_collections, failed_plans;
+  Counter selected_groups, skipped_groups;
   std::map<std::string, DestructionMetrics> destruction;  // by policy
   Histogram step_seconds, queue_seconds, first_token_seconds, token_seconds;
 

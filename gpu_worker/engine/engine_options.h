@@ -12,6 +12,7 @@
 #include "common/layout/kv_geometry.h"
 #include "common/policy/destruction_event.h"
 #include "common/policy/placement_settings.h"
+#include "common/policy/selection.h"
 #include "common/telemetry/metrics.h"
 #include "gpu_worker/tiering/tiering_options.h"
 
@@ -32,6 +33,18 @@ class EngineView;
 using CacheSink = std::function<void(
     const EngineView& engine, const std::string& request_id, int64_t position)>;
 
+// For which position a new token is rotated once rows have been destroyed
+// (ALGORITHMS 0.4).
+enum class PositionMode : uint8_t {
+  kAbsolute,  // that of the text: tokens that were ever processed before it
+  // The other two are for benches. The number of rows that are left, whose keys
+  // are turned to count on from 0; without memory nodes only.
+  kCompact,
+  // That number, while keys stay as they were rotated: what happens when a
+  // shortened cache is asked how long it is. Published figures were made so.
+  kMixed,
+};
+
 struct EngineOptions {
   std::string model;  // directory, or a .gguf file (ModelFiles)
   std::string device = "cpu";
@@ -45,6 +58,12 @@ struct EngineOptions {
   TieringOptions tiering;
   // What destroys rows of requests that say nothing of it; nullopt: nothing.
   std::optional<DestructionSettings> destruction;
+  // Which rows decode steps of requests that say nothing of it read.
+  SelectionSettings selection;
+  // Ranks groups of rows in place of Quest's bounds, where there is a selection
+  // (a trained gate); may be empty. On the engine's thread.
+  GroupScorer group_scorer;
+  PositionMode positions = PositionMode::kAbsolute;
   LogitSink logit_sink;  // may be empty
   // For benches and tests of models that decode faster than their pages can be
   // stored: after so many steps all stores are waited for. 0: never.

@@ -52,17 +52,20 @@ struct StepInput {
   std::vector<int32_t> logit_rows;
 };
 
-StepInput BuildInput(const std::vector<RunningSequence*>& batch,
-                     std::span<const int64_t> rows) {
+// `next_position` tells for which one a sequence's next row is rotated.
+StepInput BuildInput(
+    const std::vector<RunningSequence*>& batch, std::span<const int64_t> rows,
+    absl::FunctionRef<int64_t(const RunningSequence&)> next_position) {
   StepInput input;
   for (size_t i = 0; i < batch.size(); ++i) {
     if (rows[i] == 0) continue;
     const RunningSequence& sequence = *batch[i];
     const auto pending = sequence.pending();
     input.rows.push_back({sequence.id, static_cast<int32_t>(rows[i])});
+    const int64_t first = next_position(sequence);
     for (int64_t r = 0; r < rows[i]; ++r) {
       input.tokens.push_back(pending[static_cast<size_t>(r)]);
-      input.positions.push_back(sequence.processed() + r);
+      input.positions.push_back(first + r);
     }
     if (rows[i] == static_cast<int64_t>(pending.size())) {
       input.logit_rows.push_back(static_cast<int32_t>(input.tokens.size()) - 1);
@@ -224,10 +227,19 @@ absl::Status Engine::Loop::Step(const Batch& batch) {
   return status;
 }
 
+int64_t Engine::Loop::NextPosition(const RunningSequence& sequence) const {
+  return options_.positions == PositionMode::kAbsolute
+             ? sequence.processed()
+             : cache_->num_tokens_left(sequence.id);
+}
+
 absl::Status Engine::Loop::TryStep(const Batch& batch) {
   const absl::Time start = absl::Now();
   const std::vector<int64_t> rows = ChooseRows(batch, decoder_->max_rows());
-  const StepInput input = BuildInput(batch, rows);
+  const StepInput input =
+      BuildInput(batch, rows, [this](const RunningSequence& sequence) {
+        return NextPosition(sequence);
+      });
   FARKV_RETURN_IF_ERROR(cache_->Begin(input.rows, *stream_));
   absl::Status status = decoder_->Step(
       *stream_, {input.tokens, input.positions, input.logit_rows},

@@ -44,6 +44,8 @@ struct GenerationRequest {
   // say. Its draws follow the request id and the seed of `sampling`.
   std::optional<DestructionSettings> destruction;
   bool destroy_nothing = false;  // whatever the worker's options say
+  // Which rows its decode steps read; default: what the worker's options say.
+  std::optional<SelectionSettings> selection;
   absl::Time deadline = absl::InfiniteFuture();
 
   // INVALID_ARGUMENT naming field, value and range.

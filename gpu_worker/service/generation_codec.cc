@@ -187,8 +187,11 @@ void WriteTiers(const SequenceTierStats& stats, worker::v1::TierUsage& usage) {
   usage.set_skipped_evictions(stats.skipped_evictions);
   usage.set_node_evictions(stats.node_evictions);
   usage.set_lost_score_collections(stats.lost_score_collections);
+  usage.set_selected_groups(stats.selected_groups);
+  usage.set_skipped_groups(stats.skipped_groups);
   usage.set_exactness(
       stats.rows_were_destroyed    ? worker::v1::OUTPUT_EXACTNESS_EVICTED
+      : stats.skipped_groups > 0   ? worker::v1::OUTPUT_EXACTNESS_SELECTED
       : stats.compressed_pages > 0 ? worker::v1::OUTPUT_EXACTNESS_EIGHT_BIT
                                    : worker::v1::OUTPUT_EXACTNESS_BITWISE);
 }

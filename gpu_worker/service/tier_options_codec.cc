@@ -24,12 +24,12 @@ absl::StatusOr<int32_t> ReadRatio(const char* field, float ratio) {
 
 absl::Status CheckServed(const TierOptions& tiers) {
   if (!tiers.has_granularity() && !tiers.has_placement() &&
-      !tiers.has_selection() && !tiers.has_t2_ratio() && !tiers.has_cold()) {
+      !tiers.has_t2_ratio() && !tiers.has_cold()) {
     return absl::OkStatus();
   }
   return absl::UnimplementedError(
-      "a tier setting other than hbm_ratio and those of eviction is set; this "
-      "worker does not serve it");
+      "a tier setting other than hbm_ratio and those of eviction and selection "
+      "is set; this worker does not serve it");
 }
 
 bool HasBudget(const TierOptions& tiers) {
@@ -131,6 +131,60 @@ absl::Status ReadEviction(const TierOptions& tiers,
   return absl::OkStatus();
 }
 
+absl::Status CheckSelectionKind(const char* field, bool fits) {
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("tiers.", field, " is set; the selection of this worker's ",
+                   "flags has the other kind of budget"));
+}
+
+// Takes the budget that belongs to it out of `tiers`: what is left is that of
+// eviction.
+absl::Status ReadSelection(TierOptions& tiers, const EngineOptions& options,
+                           GenerationRequest& request) {
+  SelectionSettings settings = options.selection;
+  if (tiers.has_selection()) {
+    const auto policy = ParseSelectionPolicy(tiers.selection());
+    if (!policy.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tiers.", policy.status().message()));
+    }
+    if (*policy == SelectionPolicy::kNone) {
+      request.selection = SelectionSettings();
+      return absl::OkStatus();
+    }
+    if (settings.policy == SelectionPolicy::kNone) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tiers.selection is ", tiers.selection(), "; this worker's ",
+          "--selection is none: every request reads all rows"));
+    }
+    settings.policy = *policy;
+  }
+  if (settings.policy == SelectionPolicy::kNone) return absl::OkStatus();
+  const bool by_ratio = settings.budget_ratio != 0;
+  if (tiers.has_budget_tokens()) {
+    constexpr char kField[] = "budget_tokens";
+    FARKV_RETURN_IF_ERROR(CheckSelectionKind(kField, !by_ratio));
+    FARKV_RETURN_IF_ERROR(CheckAtLeast(kField, "", tiers.budget_tokens(),
+                                       settings.budget_tokens));
+    settings.budget_tokens = tiers.budget_tokens();
+  }
+  if (tiers.has_budget_ratio()) {
+    constexpr char kField[] = "budget_ratio";
+    FARKV_RETURN_IF_ERROR(CheckSelectionKind(kField, by_ratio));
+    FARKV_ASSIGN_OR_RETURN(const int32_t ratio,
+                           ReadRatio(kField, tiers.budget_ratio()));
+    FARKV_RETURN_IF_ERROR(
+        CheckAtLeast(kField, " per 10,000", ratio, settings.budget_ratio));
+    settings.budget_ratio = ratio;
+  }
+  FARKV_RETURN_IF_ERROR(settings.Validate());
+  request.selection = settings;
+  tiers.clear_budget_tokens();
+  tiers.clear_budget_ratio();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ReadTierOptions(const TierOptions& tiers,
@@ -141,7 +195,9 @@ absl::Status ReadTierOptions(const TierOptions& tiers,
     FARKV_ASSIGN_OR_RETURN(request.hbm_ratio,
                            ReadRatio("hbm_ratio", tiers.hbm_ratio()));
   }
-  return ReadEviction(tiers, options, request);
+  TierOptions left = tiers;
+  FARKV_RETURN_IF_ERROR(ReadSelection(left, options, request));
+  return ReadEviction(left, options, request);
 }
 
 }  // namespace farkv

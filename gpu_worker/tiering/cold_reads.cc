@@ -87,6 +87,7 @@ void ColdReads::Begin(std::span<StepPart> parts,
   const int window = std::min(options_.prefetch_layers, geometry_.num_layers);
   for (int layer = 0; layer < window; ++layer) {
     for (StepPart& part : parts_) {
+      if (part.Selects(layer)) continue;
       Request(*part.sequence, layer, /*ahead=*/layer > 0);
     }
   }
@@ -178,30 +179,45 @@ absl::StatusOr<std::span<const std::vector<ColdBlock>>> ColdReads::Layer(
   }
   layer_in_use_ = layer;
   if (!HasPages()) return std::span<const std::vector<ColdBlock>>();
-  for (StepPart& part : parts_) Request(*part.sequence, layer, false);
+  for (StepPart& part : parts_) {
+    if (!part.Selects(layer)) Request(*part.sequence, layer, false);
+  }
   const int window =
       std::min(options_.prefetch_layers, geometry_.num_layers - 1);
   for (int ahead = 1; ahead <= window; ++ahead) {
     const int next = (layer + ahead) % geometry_.num_layers;
-    for (StepPart& part : parts_) Request(*part.sequence, next, true);
+    for (StepPart& part : parts_) {
+      if (!part.Selects(next)) Request(*part.sequence, next, true);
+    }
   }
   blocks_.resize(parts_.size());
   absl::Status status;
   for (size_t i = 0; i < parts_.size(); ++i) {
     Sequence& sequence = *parts_[i].sequence;
     blocks_[i].clear();
-    absl::Status one = AddMapped(sequence, layer, blocks_[i]);
-    if (one.ok()) one = AddFetched(sequence, layer, blocks_[i]);
-    if (absl::IsUnavailable(one)) failed.push_back(sequence.id);
-    status.Update(one);
-    std::sort(blocks_[i].begin(), blocks_[i].end(),
-              [](const ColdBlock& a, const ColdBlock& b) {
-                return a.page_index < b.page_index;
-              });
+    if (parts_[i].Selects(layer)) continue;
+    status.Update(CollectBlocks(sequence, layer, sequence.reads.pages,
+                                blocks_[i], failed));
   }
   FARKV_RETURN_IF_ERROR(status);
-  FARKV_RETURN_IF_ERROR(MoveToDevice(stream));
+  for (std::vector<ColdBlock>& blocks : blocks_) {
+    FARKV_RETURN_IF_ERROR(MoveToDevice(blocks, stream));
+  }
   return std::span<const std::vector<ColdBlock>>(blocks_);
+}
+
+absl::Status ColdReads::CollectBlocks(Sequence& sequence, int layer,
+                                      std::span<const ReadPage> pages,
+                                      std::vector<ColdBlock>& blocks,
+                                      std::vector<SequenceId>& failed) {
+  absl::Status status = AddMapped(sequence, layer, pages, blocks);
+  if (status.ok()) status = AddFetched(sequence, layer, blocks);
+  if (absl::IsUnavailable(status)) failed.push_back(sequence.id);
+  std::sort(blocks.begin(), blocks.end(),
+            [](const ColdBlock& a, const ColdBlock& b) {
+              return a.page_index < b.page_index;
+            });
+  return status;
 }
 
 bool ColdReads::HasRoomAhead(uint64_t bytes, int operations) const {
@@ -260,18 +276,19 @@ absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
 }
 
 // A device that cannot read host memory gets copies, in stream order.
-absl::Status ColdReads::MoveToDevice(Stream& stream) {
+absl::Status ColdReads::MoveToDevice(std::vector<ColdBlock>& blocks,
+                                     Stream& stream) {
   if (device_.kind() == DeviceKind::kCpu) return absl::OkStatus();
-  device_rows_ = std::make_shared<std::vector<DeviceBuffer>>();
-  for (std::vector<ColdBlock>& list : blocks_) {
-    for (ColdBlock& block : list) {
-      const size_t bytes =
-          geometry_.BlockBytes(static_cast<size_t>(std::popcount(block.slots)));
-      FARKV_ASSIGN_OR_RETURN(DeviceBuffer rows, device_.Allocate(bytes));
-      stream.Copy(rows.data(), block.rows, bytes);
-      block.rows = rows.data();
-      device_rows_->push_back(std::move(rows));
-    }
+  if (device_rows_ == nullptr) {
+    device_rows_ = std::make_shared<std::vector<DeviceBuffer>>();
+  }
+  for (ColdBlock& block : blocks) {
+    const size_t bytes =
+        geometry_.BlockBytes(static_cast<size_t>(std::popcount(block.slots)));
+    FARKV_ASSIGN_OR_RETURN(DeviceBuffer rows, device_.Allocate(bytes));
+    stream.Copy(rows.data(), block.rows, bytes);
+    block.rows = rows.data();
+    device_rows_->push_back(std::move(rows));
   }
   return absl::OkStatus();
 }

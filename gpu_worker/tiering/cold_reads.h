@@ -47,6 +47,11 @@ class ColdReads {
   // place: the step that repeats this one fetches it.
   absl::StatusOr<std::span<const std::vector<ColdBlock>>> Layer(
       int layer, Stream& stream, std::vector<SequenceId>& failed);
+  // The same for the parts that select in `layer`, after Layer(), and once
+  // their rows have been chosen: asks for the cold ones of those, and waits.
+  // Lists of other parts are as they were.
+  absl::StatusOr<std::span<const std::vector<ColdBlock>>> SelectedLayer(
+      int layer, Stream& stream, std::vector<SequenceId>& failed);
   // After the stream was synchronised: ABORTED when a mapped page was given
   // away, or a lease ran out, while the step read it.
   absl::Status Recheck() const;
@@ -103,13 +108,20 @@ class ColdReads {
   absl::StatusOr<ColdBlock> MappedBlock(Sequence& sequence,
                                         const ReadPage& read, int layer);
   absl::Status AddMapped(Sequence& sequence, int layer,
+                         std::span<const ReadPage> pages,
                          std::vector<ColdBlock>& blocks);
   absl::Status AddFetched(Sequence& sequence, int layer,
                           std::vector<ColdBlock>& blocks);
+  // The blocks of `pages`, whose fetches are under way, by page index; notes
+  // the sequence in `failed` when its rows are lost.
+  absl::Status CollectBlocks(Sequence& sequence, int layer,
+                             std::span<const ReadPage> pages,
+                             std::vector<ColdBlock>& blocks,
+                             std::vector<SequenceId>& failed);
   absl::Status Await(std::shared_ptr<FetchOperation>& fetch, NodeLink& link,
                      absl::Time end);
   absl::Time FetchDeadline() const;
-  absl::Status MoveToDevice(Stream& stream);
+  absl::Status MoveToDevice(std::vector<ColdBlock>& blocks, Stream& stream);
   void ReleaseLayer(int layer, Stream& stream);
 
   const TieringOptions& options_;

@@ -83,9 +83,10 @@ absl::Status ColdReads::CheckPlace(const Sequence& sequence,
 }
 
 absl::Status ColdReads::AddMapped(Sequence& sequence, int layer,
+                                  std::span<const ReadPage> pages,
                                   std::vector<ColdBlock>& blocks) {
   absl::Status aborted;  // once for all pages of the layer
-  for (const ReadPage& read : sequence.reads.pages) {
+  for (const ReadPage& read : pages) {
     FARKV_RETURN_IF_ERROR(CheckPlace(sequence, read));
     if (read.way != ReadWay::kMap) continue;
     const absl::StatusOr<ColdBlock> block = MappedBlock(sequence, read, layer);

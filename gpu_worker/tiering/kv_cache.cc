@@ -10,9 +10,11 @@
 #include "common/base/status_macros.h"
 #include "common/telemetry/log.h"
 #include "gpu_worker/tiering/admission.h"
+#include "gpu_worker/tiering/compact_positions.h"
 #include "gpu_worker/tiering/destruction.h"
 #include "gpu_worker/tiering/kv_cache_impl.h"
 #include "gpu_worker/tiering/node_access.h"
+#include "gpu_worker/tiering/row_selection.h"
 #include "gpu_worker/tiering/t2_choice.h"
 #include "gpu_worker/tiering/tier_moves.h"
 
@@ -36,6 +38,8 @@ absl::Status KvCache::Impl::CheckSpec(const SequenceSpec& spec) const {
         spec.placement.granularity, ", the worker's is ", options.granularity));
   }
   FARKV_RETURN_IF_ERROR(CheckDestruction(spec));
+  FARKV_RETURN_IF_ERROR(CheckSelection(spec));
+  FARKV_RETURN_IF_ERROR(CheckCompaction(spec, geometry, remote != nullptr));
   return spec.placement.Validate();
 }
 
@@ -63,6 +67,7 @@ absl::StatusOr<SequenceId> KvCache::Impl::Open(const SequenceSpec& spec) {
   auto sequence = std::make_unique<Sequence>(id, spec, share, geometry,
                                              options.granularity);
   PrepareDestruction(*sequence, geometry, num_query_heads);
+  PrepareSelection(*sequence, geometry);
   if (remote != nullptr) remote->Opened(*sequence);
   sequences[id] = std::move(sequence);
   return id;
@@ -86,6 +91,14 @@ absl::Status KvCache::Impl::CheckRows(std::span<const StepRows> rows) {
                        sequence->table.num_tokens(), " tokens and asks for ",
                        rows[i].num_rows, " more; max_tokens is ",
                        sequence->spec.max_tokens));
+    }
+    if (sequence->spec.selection.policy != SelectionPolicy::kNone &&
+        rows[i].num_rows > 1 && end > sequence->spec.prompt_tokens) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "Begin: sequence ", sequence->spec.request_id, " asks for ",
+          rows[i].num_rows, " rows up to position ", end, "; behind the ",
+          "prompt of ", sequence->spec.prompt_tokens,
+          " a step with selection has one"));
     }
     for (size_t j = 0; j < i; ++j) {
       if (rows[j].sequence != rows[i].sequence) continue;
@@ -203,6 +216,7 @@ absl::StatusOr<LayerView> KvCache::Impl::PrepareLayer(int layer) {
                          step.Layer(layer, lines, cold, elsewhere));
   for (const StepPart& part : step.parts()) {
     view.needs_queries |=
+        part.Selects(layer) ||
         WantsQueries(*part.sequence, part.first_position + part.num_rows);
   }
   return view;
@@ -225,8 +239,11 @@ absl::Status KvCache::Impl::Commit() {
   if (remote != nullptr) remote->Poll(sequences, lines);
   for (StepPart& part : step.parts()) {
     Sequence& sequence = *part.sequence;
+    NoteSelectedStep(part, lines, geometry, *stream);
+    KeepWrittenKeys(part, lines, geometry, *stream);
     if (remote != nullptr) Seal(sequence, part.first_position);
     DestroyRows(sequence);
+    TurnMovedKeys(sequence, lines, geometry, *stream);
     if (remote == nullptr) continue;
     remote->Advance(sequence, lines);
     if (IsPlanDue(sequence, part.first_position)) {
@@ -253,19 +270,33 @@ void KvCache::Impl::DestroyRows(Sequence& sequence) {
                             .nodes = node_decisions.get()});
 }
 
-// For the nodes that attend, and for policies that look at queries later.
+// For the nodes that attend, for policies that look at queries later, and for
+// choosing rows.
 absl::Status KvCache::Impl::SendQueries(int layer, const float* queries,
                                         float scale) {
   const size_t row = static_cast<size_t>(num_query_heads) *
                      static_cast<size_t>(geometry.head_dim);
   const float* own = queries;
+  bool selects = false;
   for (StepPart& part : step.parts()) {
     part.sequence->destruction.queries.Add(layer, part.first_position,
                                            part.num_rows, own, scale);
+    if (part.Selects(layer)) {
+      selects = true;
+      FARKV_RETURN_IF_ERROR(
+          ChooseRows(part, layer, own, geometry, num_query_heads));
+    }
     own += static_cast<size_t>(part.num_rows) * row;
   }
-  return pushdown == nullptr ? absl::OkStatus()
-                             : pushdown->Send(layer, queries, scale);
+  if (pushdown != nullptr) {
+    FARKV_RETURN_IF_ERROR(pushdown->Send(layer, queries, scale));
+  }
+  if (!selects) return absl::OkStatus();
+  std::span<const std::vector<ColdBlock>> cold;
+  if (reads != nullptr) {
+    FARKV_ASSIGN_OR_RETURN(cold, reads->SelectedLayer(layer, *stream, failed));
+  }
+  return step.Select(layer, lines, cold);
 }
 
 // The step is committed by then: without a plan the tiers stay as they are.
@@ -316,6 +347,7 @@ SequenceId KvCache::Impl::Restart(SequenceId id, SessionId session) {
                                  geometry, lines.granularity());
   fresh->TakeFiguresOf(*old);
   PrepareDestruction(*fresh, geometry, num_query_heads);
+  PrepareSelection(*fresh, geometry);
   if (remote != nullptr) {
     fresh->remote.distrusted = old->remote.distrusted;
     fresh->remote.continues = true;

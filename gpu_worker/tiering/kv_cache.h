@@ -40,6 +40,7 @@
 #include "common/base/ids.h"
 #include "common/layout/kv_geometry.h"
 #include "common/policy/destruction_event.h"
+#include "common/policy/selection.h"
 #include "common/transport/transport.h"
 #include "gpu_worker/tiering/decision_log.h"
 #include "gpu_worker/tiering/eviction_record.h"
@@ -61,6 +62,15 @@ struct SequenceSpec {
   // Which rows may be destroyed, and when; nullopt: none ever.
   std::optional<DestructionSettings> destruction;
   uint64_t destruction_seed = 0;  // of its draws, beside the request id
+  // Which rows a decode step reads, in groups that divide a page.
+  SelectionSettings selection;
+  // In place of Quest's bounds, when `selection` has a policy: asked on the
+  // engine's thread, with the sequence's id as the request.
+  GroupScorer group_scorer;
+  // Radians per position of each pair of a head. Not empty: whenever rows are
+  // destroyed, the keys that are left in a head are turned to count on from 0;
+  // the caller rotates new rows for num_tokens_left(). Only without nodes.
+  std::vector<double> compact_frequencies;
 };
 
 // New rows of one sequence in this step: its next `num_rows` positions.
@@ -74,8 +84,9 @@ struct StepRows {
 struct LayerView {
   std::span<const RowTarget> targets;            // one per row of the step
   std::span<const AttentionSequence> sequences;  // one per StepRows
-  // Nodes attend to some of the layer's pages, or a policy ranks rows by these
-  // queries: SendQueries() must come before its attention is enqueued.
+  // Nodes attend to some of the layer's pages, a policy ranks rows by these
+  // queries, or they choose the rows that are read (only then are `sequences`
+  // whole): SendQueries() must come before its attention is enqueued.
   bool needs_queries = false;
 };
 
@@ -101,6 +112,9 @@ struct SequenceTierStats {
   int64_t skipped_evictions = 0;    // events that were given up
   int64_t node_evictions = 0;       // events whose rows nodes ranked
   int64_t failed_plans = 0;         // placement plans that were not made
+  // Groups of rows that selection has read and passed over, summed over steps,
+  // layers that select, and KV heads.
+  int64_t selected_groups = 0, skipped_groups = 0;
   int64_t broken_scores = 0;  // rows that stayed because one was not finite
   // Tokens that a head has lost as a share of those generated (ALGORITHMS
   // 1.3): at the end, and averaged over the steps.
@@ -182,13 +196,15 @@ class KvCache {
   // it.
   absl::StatusOr<LayerView> PrepareLayer(int layer);
   // The layer's rotated queries, f32 [rows][query heads][head_dim], host
-  // memory, read before return; `scale` as attention applies it.
+  // memory, read before return; `scale` as attention applies it. Where they
+  // choose rows, waits for the cold ones; errors as PrepareLayer.
   absl::Status SendQueries(int layer, const float* queries, float scale);
   // ABORTED: the step has been discarded and must be repeated from Begin.
   absl::Status Commit();
   // Ends the step; the rows that Begin added are gone. Nothing without one.
   void Discard();
-  // Whose cold rows failed the last PrepareLayer: Restart them, or end them.
+  // Whose cold rows failed the last PrepareLayer or SendQueries: Restart them,
+  // or end them.
   // The others can go on.
   const std::vector<SequenceId>& failed_sequences() const;
 
@@ -212,6 +228,8 @@ class KvCache {
   uint64_t staging_bytes() const;
   std::vector<PeerStats> Peers() const;
   int64_t num_tokens(SequenceId sequence) const;
+  // Those whose rows are left in each layer and KV head.
+  int64_t num_tokens_left(SequenceId sequence) const;
   // T0 that the sequence was promised and does not hold; negative while it
   // holds more, because pages that should leave are not stored yet.
   int64_t ShareBytesLeft(SequenceId sequence) const;

@@ -132,6 +132,12 @@ int64_t KvCache::num_tokens(SequenceId id) const {
   return sequence == nullptr ? 0 : sequence->table.num_tokens();
 }
 
+int64_t KvCache::num_tokens_left(SequenceId id) const {
+  const Sequence* sequence = impl_->Find(id);
+  if (sequence == nullptr) return 0;
+  return sequence->table.num_tokens() - sequence->destruction.destroyed;
+}
+
 int64_t KvCache::ShareBytesLeft(SequenceId id) const {
   const Sequence* sequence = impl_->Find(id);
   if (sequence == nullptr) return 0;

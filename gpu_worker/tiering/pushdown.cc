@@ -101,6 +101,13 @@ AttendSequence Pushdown::MakeSequence(const StepPart& part, int layer, int node,
     if (read.way != ReadWay::kAttend || read.node != node) continue;
     const auto index = static_cast<size_t>(read.page_index);
     const Page& page = sequence.table.page(read.page_index);
+    const uint64_t* live = page.layer_live(layer, geometry_.num_kv_heads);
+    if (part.Selects(layer)) {
+      const SelectedPage* chosen =
+          sequence.selection.Find(layer, read.page_index);
+      if (chosen == nullptr) continue;
+      live = chosen->live.data();
+    }
     AttendPage& asked = made.pages.emplace_back();
     asked.page_index = read.page_index;
     const PagePlace& place =
@@ -108,7 +115,6 @@ AttendSequence Pushdown::MakeSequence(const StepPart& part, int layer, int node,
     asked.generation = place.generation;
     asked.tier = place.tier;
     asked.t2_bits = place.t2_bits;
-    const uint64_t* live = page.layer_live(layer, geometry_.num_kv_heads);
     if (!std::all_of(live, live + geometry_.num_kv_heads,
                      [](uint64_t bitmap) { return bitmap == ~uint64_t{0}; })) {
       asked.live.assign(live, live + geometry_.num_kv_heads);
@@ -117,8 +123,8 @@ AttendSequence Pushdown::MakeSequence(const StepPart& part, int layer, int node,
   if (made.pages.empty()) return made;
   const auto globals = sequence.pushdown.globals.find(node);
   if (globals != sequence.pushdown.globals.end()) {
-    made.has_previous = true;
     made.previous = globals->second[static_cast<size_t>(layer)];
+    made.has_previous = !made.previous.m.empty();
   }
   made.queries = RoundQuery(geometry_.dtype, query,
                             static_cast<size_t>(num_query_heads_) *
@@ -244,25 +250,40 @@ void Pushdown::Receive(int layer) {
 }
 
 void Pushdown::KeepGlobals(StepPart& part, size_t index) {
+  for (int layer = 0; layer < geometry_.num_layers; ++layer) {
+    KeepGlobalsOfLayer(part, index, layer);
+  }
+  part.sequence->stats.cold_mode = "pushdown";
+}
+
+// A node that had nothing to attend to in a layer still has the weights of the
+// step before there, so it gets that one's globals next time.
+void Pushdown::KeepGlobalsOfLayer(StepPart& part, size_t index, int layer) {
   Sequence& sequence = *part.sequence;
   SequencePushdown& state = sequence.pushdown;
-  std::vector<AttendGlobals> globals;
-  for (const LayerState& layer : layers_) {
-    const AttentionElsewhere& place = layer.elsewhere[index];
-    globals.push_back({step_, place.m, place.l});
-  }
-  const int64_t copies = int64_t{geometry_.num_layers} * geometry_.num_kv_heads;
   std::set<int> nodes;
   for (const ReadPage& read : sequence.reads.pages) {
     if (read.way != ReadWay::kAttend) continue;
-    state.pages[read.node].insert(read.page_index);
+    uint64_t slots = read.slots;
+    if (part.Selects(layer)) {
+      const SelectedPage* chosen =
+          sequence.selection.Find(layer, read.page_index);
+      if (chosen == nullptr) continue;
+      slots &= chosen->slots;
+    }
     nodes.insert(read.node);
-    const int64_t rows = std::popcount(read.slots) * copies;
+    state.pages[read.node].insert(read.page_index);
+    const int64_t rows = std::popcount(slots) * int64_t{geometry_.num_kv_heads};
     sequence.stats.cold_rows_pushed_down += rows;
     sequence.CountReads(read.node, rows);
   }
-  for (const int node : nodes) state.globals[node] = globals;
-  sequence.stats.cold_mode = "pushdown";
+  const auto at = static_cast<size_t>(layer);
+  const AttentionElsewhere& place = layers_[at].elsewhere[index];
+  for (const int node : nodes) {
+    std::vector<AttendGlobals>& globals = state.globals[node];
+    globals.resize(layers_.size());
+    globals[at] = {step_, place.m, place.l};
+  }
 }
 
 absl::Status Pushdown::Commit() {
@@ -313,6 +334,7 @@ Pushdown::Collection Pushdown::StartCollection(
   request.collection = sequence.pushdown.collection;
   const std::vector<AttendGlobals>& globals = sequence.pushdown.globals[node];
   for (size_t layer = 0; layer < globals.size(); ++layer) {
+    if (globals[layer].m.empty()) continue;  // the node never attended there
     request.layers.push_back({static_cast<int32_t>(layer), globals[layer]});
   }
   request.pages.assign(pages.begin(), pages.end());

@@ -95,6 +95,7 @@ class Pushdown {
   // On the thread that runs the attention.
   void Receive(int layer);
   void KeepGlobals(StepPart& part, size_t index);
+  void KeepGlobalsOfLayer(StepPart& part, size_t index, int layer);
   void NoteSuccess();
   Collection StartCollection(Sequence& sequence, int node,
                              const std::set<int32_t>& pages) const;

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 
 namespace farkv {
 namespace {
@@ -22,6 +23,18 @@ Run MakeRun(const KvGeometry& geometry, const std::byte* block, uint64_t slots,
   run.length = static_cast<uint8_t>(length);
   run.source = source;
   return run;
+}
+
+// That a block has the cold ones of `slots`.
+absl::Status CheckCovered(int layer, const Page& page, uint64_t slots,
+                          const ColdBlock* block) {
+  const uint64_t covered = block == nullptr ? 0 : block->slots;
+  const uint64_t missing = page.cold() & slots & ~covered;
+  if (missing == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      "layer ", layer, ", page ", page.index, ": the cold slots 0x",
+      absl::Hex(missing), " are in no block; cold are 0x",
+      absl::Hex(page.cold()), ", the block has 0x", absl::Hex(covered)));
 }
 
 }  // namespace
@@ -50,13 +63,7 @@ absl::StatusOr<std::span<const PageRuns>> RunCache::Update(
     if (next_cold != cold.end() && next_cold->page_index == page.index) {
       block = &*next_cold++;
     }
-    const uint64_t covered = block == nullptr ? 0 : block->slots;
-    if (const uint64_t missing = page.cold() & ~covered; missing != 0) {
-      return absl::InternalError(absl::StrCat(
-          "layer ", layer, ", page ", page.index, ": the cold slots 0x",
-          absl::Hex(missing), " are in no block; cold are 0x",
-          absl::Hex(page.cold()), ", the block has 0x", absl::Hex(covered)));
-    }
+    FARKV_RETURN_IF_ERROR(CheckCovered(layer, page, ~uint64_t{0}, block));
     BuiltPage& built = cached.built[i];
     const std::byte* cold_rows = block == nullptr ? nullptr : block->rows;
     // Versions start at 1, so a page that was never built differs.
@@ -77,10 +84,39 @@ absl::StatusOr<std::span<const PageRuns>> RunCache::Update(
                                                      : cached.present);
 }
 
+absl::StatusOr<std::span<const PageRuns>> RunCache::Select(
+    int layer, const PageTable& table, const T0Lines& lines,
+    std::span<const ColdBlock> cold, std::span<const SelectedPage> selected,
+    std::span<const int32_t> elsewhere) {
+  Layer& cached = layers_[static_cast<size_t>(layer)];
+  cached.present.clear();
+  cached.selected_runs.resize(
+      std::max(cached.selected_runs.size(), selected.size()));
+  auto next_cold = cold.begin();
+  for (size_t i = 0; i < selected.size(); ++i) {
+    const Page& page = table.page(selected[i].page_index);
+    if (std::binary_search(elsewhere.begin(), elsewhere.end(), page.index)) {
+      continue;
+    }
+    while (next_cold != cold.end() && next_cold->page_index < page.index) {
+      ++next_cold;
+    }
+    const bool has_block =
+        next_cold != cold.end() && next_cold->page_index == page.index;
+    const ColdBlock* block = has_block ? &*next_cold : nullptr;
+    FARKV_RETURN_IF_ERROR(CheckCovered(layer, page, selected[i].slots, block));
+    std::vector<Run>& runs = cached.selected_runs[i];
+    runs.clear();
+    Build(layer, page, lines, block, runs);
+    cached.present.push_back({page.index, selected[i].live.data(), runs});
+  }
+  return std::span<const PageRuns>(cached.present);
+}
+
 void RunCache::Build(int layer, const Page& page, const T0Lines& lines,
                      const ColdBlock* cold, std::vector<Run>& runs) const {
   const int g = lines.granularity();
-  const uint64_t cold_slots = page.cold();
+  const uint64_t cold_slots = cold == nullptr ? 0 : page.cold() & cold->slots;
   for (int slot = 0; slot < kPageTokens;) {
     const uint64_t here = uint64_t{1} << slot;
     if ((page.written & here) == 0 ||

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "common/layout/kv_geometry.h"
 #include "gpu_worker/tiering/page_table.h"
+#include "gpu_worker/tiering/selected_rows.h"
 #include "gpu_worker/tiering/t0_lines.h"
 #include "kernels/attention.h"
 
@@ -42,6 +43,14 @@ class RunCache {
       int layer, const PageTable& table, const T0Lines& lines,
       std::span<const ColdBlock> cold, std::span<const int32_t> elsewhere = {});
 
+  // Only what `selected` names, with its bitmaps, and of its pages those that
+  // are not elsewhere; borrowed as long as the result. Built anew each time.
+  // `cold` holds the blocks of their cold slots.
+  absl::StatusOr<std::span<const PageRuns>> Select(
+      int layer, const PageTable& table, const T0Lines& lines,
+      std::span<const ColdBlock> cold, std::span<const SelectedPage> selected,
+      std::span<const int32_t> elsewhere);
+
  private:
   struct BuiltPage {
     uint64_t version = 0;
@@ -51,7 +60,8 @@ class RunCache {
   struct Layer {
     std::vector<BuiltPage> built;
     std::vector<PageRuns> pages;    // all of them
-    std::vector<PageRuns> present;  // without those elsewhere
+    std::vector<PageRuns> present;  // without those elsewhere, or selected
+    std::vector<std::vector<Run>> selected_runs;
   };
 
   void Build(int layer, const Page& page, const T0Lines& lines,

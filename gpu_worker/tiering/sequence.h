@@ -20,6 +20,7 @@
 #include "gpu_worker/tiering/pending_event.h"
 #include "gpu_worker/tiering/remote_pages.h"
 #include "gpu_worker/tiering/run_cache.h"
+#include "gpu_worker/tiering/selected_rows.h"
 #include "gpu_worker/tiering/window_queries.h"
 
 namespace farkv {
@@ -44,6 +45,7 @@ struct ReadPage {
 // Cold reads of one sequence (cold_reads.h).
 struct SequenceReads {
   std::vector<ReadPage> pages;      // of this step, ascending
+  std::vector<ReadPage> selected;   // those of a layer that reads some groups
   std::vector<ReadPage> requested;  // what `layers` was asked for
   std::vector<std::vector<std::shared_ptr<FetchOperation>>> layers;
   std::vector<int32_t> elsewhere;  // page indices of those to attend, ascending
@@ -78,6 +80,14 @@ struct SequenceDestruction {
   std::deque<EvictionRecord> records;
 };
 
+// The keys of one layer and KV head as they were written, by position
+// (compact_positions.h).
+struct WrittenKeys {
+  std::vector<float> floats;         // [position][head_dim]
+  std::vector<int64_t> written_for;  // the position that they were rotated for
+  std::vector<int64_t> turned_to;    // and that of the key in T0
+};
+
 struct Sequence {
   Sequence(SequenceId sequence_id, SequenceSpec sequence_spec, int64_t sets,
            const KvGeometry& geometry, int granularity)
@@ -104,6 +114,9 @@ struct Sequence {
   SequencePushdown pushdown;
   SequencePromotion promotion;
   SequenceDestruction destruction;
+  SequenceSelection selection;
+  // [layer][KV head]; empty where positions are absolute.
+  std::vector<std::vector<WrittenKeys>> written_keys;
   std::vector<int64_t> reads_by_node;  // cold rows read, by node index
 
   void CountReads(int node, int64_t rows) {

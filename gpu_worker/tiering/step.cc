@@ -20,6 +20,7 @@ void Step::AddPart(Sequence& sequence, int32_t num_rows, T0Lines& lines) {
   part.first_position = sequence.table.num_tokens();
   sequence.table.Append(num_rows, lines);
   sequence.NotePeak(lines);
+  sequence.selection.step_selected = sequence.selection.step_skipped = 0;
   const auto tokens = static_cast<size_t>(sequence.table.num_tokens());
   part.score_deltas.assign(tokens, 0);
   part.head_deltas.resize(sequence.destruction.head_scores.size());
@@ -60,10 +61,12 @@ absl::StatusOr<LayerView> Step::Layer(
     view.first_row = first_row;
     view.num_rows = part.num_rows;
     view.first_position = part.first_position;
-    FARKV_ASSIGN_OR_RETURN(
-        view.pages,
-        part.sequence->runs.Update(layer, part.sequence->table, lines, blocks,
-                                   part.sequence->reads.elsewhere));
+    if (!part.Selects(layer)) {
+      FARKV_ASSIGN_OR_RETURN(
+          view.pages,
+          part.sequence->runs.Update(layer, part.sequence->table, lines, blocks,
+                                     part.sequence->reads.elsewhere));
+    }
     view.scores = part.score_deltas;
     if (!part.head_deltas.empty()) {
       view.head_scores = part.head_deltas[static_cast<size_t>(layer)];
@@ -75,6 +78,24 @@ absl::StatusOr<LayerView> Step::Layer(
     first_row += part.num_rows;
   }
   return LayerView{buffers.targets, buffers.sequences, !elsewhere.empty()};
+}
+
+absl::Status Step::Select(int layer, const T0Lines& lines,
+                          std::span<const std::vector<ColdBlock>> cold) {
+  LayerBuffers& buffers = layers_[static_cast<size_t>(layer)];
+  for (size_t i = 0; i < num_parts_; ++i) {
+    if (!parts_[i].Selects(layer)) continue;
+    Sequence& sequence = *parts_[i].sequence;
+    std::span<const ColdBlock> blocks;
+    if (i < cold.size()) blocks = cold[i];
+    FARKV_ASSIGN_OR_RETURN(
+        buffers.sequences[i].pages,
+        sequence.runs.Select(
+            layer, sequence.table, lines, blocks,
+            sequence.selection.chosen[static_cast<size_t>(layer)],
+            sequence.reads.elsewhere));
+  }
+  return absl::OkStatus();
 }
 
 void Step::CommitHeadScores(const StepPart& part) const {

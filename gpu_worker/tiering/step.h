@@ -26,6 +26,15 @@ struct StepPart {
   std::vector<int64_t> score_deltas;  // per position, the step's own
   // [layer] -> [KV head][position], when the sequence's policy asks for it.
   std::vector<std::vector<int64_t>> head_deltas;
+
+  // Whether the step reads some groups of rows of `layer` only, which its query
+  // chooses: behind the prompt, and there are its rows one at a time.
+  bool Selects(int layer) const {
+    const SelectionSettings& selection = sequence->spec.selection;
+    return selection.policy != SelectionPolicy::kNone &&
+           layer >= selection.dense_layers &&
+           first_position >= sequence->spec.prompt_tokens;
+  }
 };
 
 class Step {
@@ -40,13 +49,19 @@ class Step {
   void Start();
   void AddPart(Sequence& sequence, int32_t num_rows, T0Lines& lines);
 
-  // Views of `layer`; `cold[i]` holds the cold blocks of part i (empty when
+  // Views of `layer`, but for the pages of parts that select in it; `cold[i]`
+  // holds the cold blocks of part i (empty when
   // nothing of the whole step is cold), `elsewhere[i]` is for the pages that
   // nodes attend to (empty when nothing is pushed down). Errors as
   // RunCache::Update.
   absl::StatusOr<LayerView> Layer(int layer, const T0Lines& lines,
                                   std::span<const std::vector<ColdBlock>> cold,
                                   std::span<AttentionElsewhere> elsewhere);
+
+  // Completes the views of `layer` for the parts that select in it, once their
+  // rows have been chosen; `cold` as above.
+  absl::Status Select(int layer, const T0Lines& lines,
+                      std::span<const std::vector<ColdBlock>> cold);
 
   // Adds the scores; ends the step.
   void Commit();

@@ -87,6 +87,30 @@ TEST(WorkerFlagsTest, BoundsThemselvesAreTaken) {
       "");
 }
 
+TEST(WorkerFlagsTest, ASelectionNeedsOneBudgetAndAnEvictionTheOtherFlags) {
+  const auto said = [](std::vector<std::string> flags) {
+    flags.emplace_back("--model=x");
+    return RefusalOf<WorkerFlags>(flags);
+  };
+  using ::testing::HasSubstr;
+
+  EXPECT_EQ(said({"--selection=quest", "--budget-ratio=0.25"}), "");
+  EXPECT_EQ(said({"--selection=quest", "--budget-tokens=256", "--eviction=h2o",
+                  "--per-event-ratio=0.03", "--cumulative-cap=0.1"}),
+            "");
+  EXPECT_THAT(said({"--selection=quest"}),
+              HasSubstr("--selection is quest and 0 budgets are given"));
+  EXPECT_THAT(
+      said({"--selection=quest", "--budget-tokens=64", "--budget-ratio=0.5"}),
+      HasSubstr("--selection is quest and 2 budgets are given"));
+  EXPECT_THAT(
+      said({"--selection=quest", "--budget-tokens=64", "--eviction=h2o"}),
+      HasSubstr("needs --per-event-ratio with --cumulative-cap"));
+  EXPECT_THAT(said({"--budget-tokens=64"}),
+              HasSubstr("--budget-tokens is above 0, but --eviction is none, "
+                        "which destroys nothing, and --selection is none"));
+}
+
 TEST(WorkerFlagsTest, T0IsNotEmpty) {
   EXPECT_THAT(RefusalOf<WorkerFlags>({"--model=x", "--t0-bytes=0B"}),
               ::testing::HasSubstr("--t0-bytes is 0"));

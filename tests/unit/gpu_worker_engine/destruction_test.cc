@@ -1,8 +1,10 @@
 // Policies that destroy rows, as requests ask the engine for them: the built-in
 // reasoner, with all rows in T0 and with most of them on a node.
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,6 +94,19 @@ class EngineDestructionTest : public ::testing::Test {
     }
   }
 
+  // Of requests that run from now on, one row per token.
+  void KeepLogits() {
+    options_.logit_sink = [this](const std::string&, int64_t,
+                                 std::span<const float> row) {
+      logits_.emplace_back(row.begin(), row.end());
+    };
+  }
+  std::vector<std::vector<float>> TakeLogits() {
+    engine_ = nullptr;  // its thread writes them
+    return std::exchange(logits_, {});
+  }
+
+  std::vector<std::vector<float>> logits_;
   EngineOptions options_;
   LoopbackNetwork network_{LoopbackNetwork::Drive::kThread};
   TestNode node_{network_, kGeometry, "node0"};
@@ -113,6 +128,64 @@ TEST_F(EngineDestructionTest, TokensAndDecisionsDoNotDependOnTheNode) {
         << policy;
     EXPECT_GT(cold.end.tiers.cold_rows_fetched, 0) << policy;
   }
+}
+
+TEST_F(EngineDestructionTest, SelectedRowsDoNotDependOnTheNode) {
+  KeepLogits();
+  GenerationRequest request = Request("r");
+  Start(/*with_node=*/false);
+  Run(request);
+  const auto dense = TakeLogits();
+  request.selection = SelectionSettings{.policy = SelectionPolicy::kQuest,
+                                        .budget_ratio = 2500};
+
+  Start(/*with_node=*/false);
+  const SequenceTierStats full = Run(request).end.tiers;
+  const auto selected = TakeLogits();
+  Start(/*with_node=*/true);
+  const SequenceTierStats cold = Run(request).end.tiers;
+
+  EXPECT_TRUE(TakeLogits() == selected);
+  EXPECT_FALSE(selected == dense);
+  EXPECT_GT(full.skipped_groups, 0);
+  EXPECT_EQ(cold.skipped_groups, full.skipped_groups);
+  EXPECT_GT(cold.cold_rows_fetched, 0);
+  EXPECT_EQ(full.destroyed_rows, 0);
+}
+
+// Only distances count, and recency leaves one stretch of rows: moved as a
+// whole it gives the same logits, up to the rounding of turned keys. With keys
+// that were not turned every distance is wrong.
+TEST_F(EngineDestructionTest, CompactPositionsKeepDistancesMixedOnesDoNot) {
+  KeepLogits();
+  GenerationRequest request = Request("r");
+  request.destruction = Fixed("recency", 200);
+  request.destruction->protect_prompt = false;
+  options_.kv_dtype = DType::kF32;
+  Start(/*with_node=*/false);
+  const Output absolute = Run(request);
+  const auto expected = TakeLogits();
+  request.forced = absolute.tokens;
+  ASSERT_GT(absolute.end.tiers.destroyed_rows, 0);
+  // Of all logits that chose tokens from `first` on.
+  const auto difference = [&](PositionMode positions, size_t first) {
+    options_.positions = positions;
+    Start(/*with_node=*/false);
+    const Output run = Run(request);
+    EXPECT_EQ(run.end.tiers.destroyed_rows, absolute.end.tiers.destroyed_rows);
+    const auto logits = TakeLogits();
+    float largest = 0;
+    for (size_t i = first; i < std::min(logits.size(), expected.size()); ++i) {
+      for (size_t t = 0; t < logits[i].size(); ++t) {
+        largest = std::max(largest, std::abs(logits[i][t] - expected[i][t]));
+      }
+    }
+    return largest;
+  };
+
+  EXPECT_LT(difference(PositionMode::kCompact, 0), 2e-3f);
+  // The event is at position 256.
+  EXPECT_GT(difference(PositionMode::kMixed, 256 - kPrompt), 0.05f);
 }
 
 TEST_F(EngineDestructionTest, EachRequestHasItsOwnPolicyOrNone) {

@@ -115,8 +115,52 @@ TEST_F(TierOptionsCodecTest, BadValuesAreNamed) {
   tiers_.set_hbm_ratio(-1);
   EXPECT_THAT(Refusal(), HasSubstr("tiers.hbm_ratio is -1"));
   tiers_.Clear();
-  tiers_.set_selection("quest");
+  tiers_.set_cold("map");
   EXPECT_EQ(Read().code(), absl::StatusCode::kUnimplemented);
+}
+
+TEST_F(TierOptionsCodecTest, SelectionReadsNoLessThanTheWorkersOrEverything) {
+  options_.selection = {.policy = SelectionPolicy::kQuest,
+                        .budget_tokens = 256};
+  ASSERT_TRUE(Read().ok());
+  EXPECT_EQ(request_.selection->budget_tokens, 256);
+  tiers_.set_budget_tokens(300);
+  ASSERT_TRUE(Read().ok());
+  EXPECT_EQ(request_.selection->budget_tokens, 300);
+  EXPECT_FALSE(request_.destruction.has_value());
+  tiers_.set_budget_tokens(255);
+  EXPECT_THAT(Refusal(), HasSubstr("tiers.budget_tokens is 255, this worker "
+                                   "allows no less than 256"));
+  tiers_.Clear();
+  tiers_.set_budget_ratio(0.5);
+  EXPECT_THAT(Refusal(), HasSubstr("the other kind of budget"));
+  tiers_.Clear();
+  tiers_.set_selection("none");
+  ASSERT_TRUE(Read().ok());
+  EXPECT_EQ(request_.selection->policy, SelectionPolicy::kNone);
+  tiers_.set_selection("gate");
+  EXPECT_THAT(Refusal(), HasSubstr("tiers.selection is \"gate\""));
+}
+
+TEST_F(TierOptionsCodecTest, WhereTheWorkerReadsEverythingEveryRequestDoes) {
+  tiers_.set_selection("quest");
+  EXPECT_THAT(Refusal(), HasSubstr("--selection is none"));
+}
+
+TEST_F(TierOptionsCodecTest, ABudgetIsTheSelectionsWhereTheRequestHasOne) {
+  Allow(kBounds);
+  options_.selection = {.policy = SelectionPolicy::kQuest,
+                        .budget_ratio = 2500};
+  tiers_.set_budget_ratio(0.25);
+  tiers_.set_eviction("h2o");
+  tiers_.set_cumulative_cap(0.05f);
+  ASSERT_TRUE(Read().ok()) << Read();
+  EXPECT_EQ(request_.selection->budget_ratio, 2500);
+  EXPECT_EQ(request_.destruction->budget.kind, BudgetKind::kBounds);
+  EXPECT_EQ(request_.destruction->budget.bounds.cumulative_cap, 500);
+  // Without one it is the eviction's, whose kind is another.
+  tiers_.set_selection("none");
+  EXPECT_THAT(Refusal(), HasSubstr("tiers.budget_ratio is set"));
 }
 
 }  // namespace

@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "common/base/random.h"
 #include "gpu_worker/tiering/kv_cache.h"
@@ -91,7 +93,13 @@ class Harness {
         cache_.Discard();
         return view.status();
       }
-      outputs.push_back(RunLayer(layer, batch, first, *view));
+      absl::StatusOr<std::vector<float>> out =
+          RunLayer(layer, batch, first, *view);
+      if (!out.ok()) {
+        cache_.Discard();
+        return out.status();
+      }
+      outputs.push_back(*std::move(out));
     }
     stream_.Synchronize();
     status = cache_.Commit();
@@ -116,9 +124,10 @@ class Harness {
     return kept_.back()->data();
   }
 
-  std::vector<float> RunLayer(int layer, const std::vector<Batch>& batch,
-                              const std::vector<int64_t>& first,
-                              const LayerView& view) {
+  absl::StatusOr<std::vector<float>> RunLayer(int layer,
+                                              const std::vector<Batch>& batch,
+                                              const std::vector<int64_t>& first,
+                                              const LayerView& view) {
     const int kv_width = geometry_.num_kv_heads * geometry_.head_dim;
     const int q_width = query_heads_ * geometry_.head_dim;
     std::vector<float> k, v, q;
@@ -134,7 +143,8 @@ class Harness {
       add(q, 2, q_width);
     }
     if (view.needs_queries) {
-      EXPECT_TRUE(cache_.SendQueries(layer, q.data(), 0.25f).ok());
+      const absl::Status sent = cache_.SendQueries(layer, q.data(), 0.25f);
+      if (!sent.ok()) return sent;
     }
     AppendRows(stream_, geometry_, Upload(k), Upload(v), view.targets);
     std::vector<float> out(q.size());
