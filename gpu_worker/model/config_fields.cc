@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "gpu_worker/tokenizer/bounded_json.h"
 
 namespace farkv {
 
@@ -16,17 +17,14 @@ const json* ConfigFields::Find(const char* field) const {
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }
 
-bool ConfigFields::Has(const char* field) const {
-  return Find(field) != nullptr;
-}
-
 void ConfigFields::Fail(const std::string& message) {
   if (status_.ok()) status_ = absl::InvalidArgumentError(message);
 }
 
 void ConfigFields::Refuse(const char* field, const json& value,
                           const std::string& rule) {
-  Fail(absl::StrCat(prefix_, field, " is ", value.dump(), ", must be ", rule));
+  Fail(
+      absl::StrCat(prefix_, field, " is ", Excerpt(value), ", must be ", rule));
 }
 
 int32_t ConfigFields::IntOr(const char* field, int32_t fallback, int32_t low,

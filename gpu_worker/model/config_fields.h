@@ -16,8 +16,9 @@ class ConfigFields {
   // `prefix` stands before every name in errors ("rope_scaling.").
   explicit ConfigFields(const nlohmann::json& object, std::string prefix = "");
 
-  // False when the field is absent or null.
-  bool Has(const char* field) const;
+  // Null when the field is absent or null.
+  const nlohmann::json* Find(const char* field) const;
+  bool Has(const char* field) const { return Find(field) != nullptr; }
   // The field, or `fallback` when it is absent or null.
   int32_t IntOr(const char* field, int32_t fallback, int32_t low, int32_t high);
   double RealOr(const char* field, double fallback);  // positive
@@ -31,8 +32,6 @@ class ConfigFields {
   const absl::Status& status() const { return status_; }
 
  private:
-  // Null when the field is absent or null.
-  const nlohmann::json* Find(const char* field) const;
   void Refuse(const char* field, const nlohmann::json& value,
               const std::string& rule);
 

@@ -1,20 +1,20 @@
 #include "gpu_worker/model/model_config.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "gpu_worker/model/config_fields.h"
 #include "gpu_worker/model/rope_config.h"
+#include "gpu_worker/tokenizer/bounded_json.h"
 
 namespace farkv {
 namespace {
 
 using nlohmann::json;
+
+constexpr uintmax_t kMaxConfigBytes = uintmax_t{4} << 20;
 
 // What the reference implementation of an architecture does, whatever
 // config.json says.
@@ -64,10 +64,10 @@ absl::StatusOr<const Architecture*> FindArchitecture(const json& object) {
   for (const Architecture& architecture : kArchitectures) {
     absl::StrAppend(&known, known.empty() ? "" : ", ", architecture.name);
     if (name != architecture.name) continue;
-    const json type = object.value("model_type", json(nullptr));
-    if (!type.is_null() && type != json(architecture.model_type)) {
+    const json* type = ConfigFields(object).Find("model_type");
+    if (type != nullptr && *type != json(architecture.model_type)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "model_type is ", type.dump(), " and architectures names ", name,
+          "model_type is ", Excerpt(*type), " and architectures names ", name,
           ", whose model_type is \"", architecture.model_type, "\""));
     }
     return &architecture;
@@ -76,32 +76,43 @@ absl::StatusOr<const Architecture*> FindArchitecture(const json& object) {
       absl::StrCat("architecture is \"", name, "\", supported are ", known));
 }
 
-// Fields that would change the arithmetic in a way that we do not have.
-absl::Status CheckArithmetic(const json& object) {
-  const json act = object.value("hidden_act", json("silu"));
-  if (act != json("silu") && act != json("swish")) {
-    return absl::UnimplementedError(
-        absl::StrCat("hidden_act is ", act.dump(), ", only silu is supported"));
+absl::Status CheckLayerTypes(const json* types) {
+  if (types == nullptr) return absl::OkStatus();
+  if (!types->is_array()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("layer_types is ", Excerpt(*types), ", must be an array"));
   }
-  const json quantization = object.value("quantization_config", json(nullptr));
-  if (!quantization.is_null()) {
-    return absl::UnimplementedError(
-        absl::StrCat("quantization_config is ", quantization.dump(),
-                     ", supported are plain weights and GGUF files"));
-  }
-  for (const json& type : object.value("layer_types", json::array())) {
-    if (type != json("full_attention") && type != json("sliding_attention")) {
-      return absl::UnimplementedError(
-          absl::StrCat("layer_types has ", type.dump(),
-                       ", supported are full_attention and sliding_attention"));
+  for (const json& type : *types) {
+    if (type == json("full_attention") || type == json("sliding_attention")) {
+      continue;
     }
-  }
-  const json rotary = object.value("partial_rotary_factor", json(nullptr));
-  if (!rotary.is_null() && rotary != json(1.0)) {
-    return absl::UnimplementedError(absl::StrCat(
-        "partial_rotary_factor is ", rotary.dump(), ", only 1 is supported"));
+    return absl::UnimplementedError(
+        absl::StrCat("layer_types has ", Excerpt(type),
+                     ", supported are full_attention and sliding_attention"));
   }
   return absl::OkStatus();
+}
+
+// Fields that would change the arithmetic in a way that we do not have.
+absl::Status CheckArithmetic(const json& object) {
+  const ConfigFields fields(object);
+  const json* act = fields.Find("hidden_act");
+  if (act != nullptr && *act != json("silu") && *act != json("swish")) {
+    return absl::UnimplementedError(absl::StrCat(
+        "hidden_act is ", Excerpt(*act), ", only silu is supported"));
+  }
+  if (const json* found = fields.Find("quantization_config")) {
+    return absl::UnimplementedError(
+        absl::StrCat("quantization_config is ", Excerpt(*found),
+                     ", supported are plain weights and GGUF files"));
+  }
+  const json* rotary = fields.Find("partial_rotary_factor");
+  if (rotary != nullptr && *rotary != json(1.0)) {
+    return absl::UnimplementedError(absl::StrCat("partial_rotary_factor is ",
+                                                 Excerpt(*rotary),
+                                                 ", only 1 is supported"));
+  }
+  return CheckLayerTypes(fields.Find("layer_types"));
 }
 
 absl::Status ReadBiases(const json& object, const Architecture& architecture,
@@ -157,9 +168,8 @@ absl::Status ReadWindow(const json& object, const Architecture& architecture,
     // says which.
     bool layers =
         fields.IntOr("max_window_layers", 28, 0, 1 << 30) < config.num_layers;
-    const json types = object.value("layer_types", json(nullptr));
-    if (!types.is_null()) {
-      layers = std::ranges::any_of(types, [](const json& type) {
+    if (const json* types = fields.Find("layer_types")) {
+      layers = std::ranges::any_of(*types, [](const json& type) {
         return type != json("full_attention");
       });
     }
@@ -202,19 +212,20 @@ absl::StatusOr<ModelConfig> Read(const json& object) {
 
 }  // namespace
 
+absl::StatusOr<ModelConfig> ModelConfig::Parse(absl::string_view text) {
+  FARKV_ASSIGN_OR_RETURN(const json object, ParseJsonObject(text));
+  return Read(object);
+}
+
 absl::StatusOr<ModelConfig> ModelConfig::Load(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    return absl::NotFoundError(absl::StrCat("cannot open \"", path,
-                                            "\": ", std::strerror(errno),
+  const absl::StatusOr<std::string> text =
+      ReadBoundedFile(path, kMaxConfigBytes);
+  if (absl::IsNotFound(text.status())) {
+    return absl::NotFoundError(absl::StrCat(text.status().message(),
                                             "; a model's folder must have it"));
   }
-  const json object = json::parse(file, nullptr, false);
-  if (!object.is_object()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", path, "\" is not a JSON object"));
-  }
-  absl::StatusOr<ModelConfig> config = Read(object);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<ModelConfig> config = Parse(*text);
   if (config.ok()) return config;
   return absl::Status(
       config.status().code(),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/layout/kv_geometry.h"
 #include "gpu_worker/model/rope.h"
 
@@ -43,6 +44,8 @@ struct ModelConfig {
   // UNIMPLEMENTED for an architecture, activation, quantisation or RoPE
   // scaling that we do not have. The result is valid.
   static absl::StatusOr<ModelConfig> Load(const std::string& path);
+  // The same for the text of a config.json.
+  static absl::StatusOr<ModelConfig> Parse(absl::string_view text);
 
   // INVALID_ARGUMENT naming the fields and values that do not fit together.
   absl::Status Validate() const;

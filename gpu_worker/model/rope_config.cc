@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "gpu_worker/model/config_fields.h"
+#include "gpu_worker/tokenizer/bounded_json.h"
 
 namespace farkv {
 namespace {
@@ -64,7 +65,7 @@ absl::StatusOr<Kind> CheckFields(const char* name, const json& scaling) {
     }
     if (!found && !value.is_null()) {
       return absl::UnimplementedError(
-          absl::StrCat(name, ".", field, " is ", value.dump(),
+          absl::StrCat(name, ".", field, " is ", Excerpt(value),
                        ", which is not supported with type \"", type, "\""));
     }
   }
@@ -124,7 +125,7 @@ absl::Status ReadRope(const json& object, ModelConfig& config) {
   const json& scaling = object[name];
   if (!scaling.is_object()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name, " is ", scaling.dump(), ", must be an object"));
+        absl::StrCat(name, " is ", Excerpt(scaling), ", must be an object"));
   }
   FARKV_ASSIGN_OR_RETURN(config.rope_scaling.kind, CheckFields(name, scaling));
   ConfigFields fields(scaling, absl::StrCat(name, "."));

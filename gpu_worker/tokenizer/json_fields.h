@@ -6,26 +6,16 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 
 namespace farkv {
 
-// A value may be nested as deep as its file is long, so no message prints one.
+// A value may be as long as its file, so no message prints one.
 inline absl::Status WrongType(const std::string& name, const char* wanted,
                               const nlohmann::json& value) {
   return absl::InvalidArgumentError("\"" + name + "\" is of type " +
                                     value.type_name() + ", must be " + wanted);
-}
-
-// INVALID_ARGUMENT when `text` is not a JSON object.
-inline absl::StatusOr<nlohmann::json> ParseJsonObject(absl::string_view text) {
-  nlohmann::json object =
-      nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
-  if (!object.is_object()) {
-    return absl::InvalidArgumentError("it is not a JSON object");
-  }
-  return object;
 }
 
 // The field; null when `object` is no object, the field is missing or null.

@@ -1,7 +1,6 @@
 #include "gpu_worker/tokenizer/tokenizer_files.h"
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "gpu_worker/tokenizer/bounded_json.h"
 #include "gpu_worker/tokenizer/json_fields.h"
 #include "gpu_worker/tokenizer/sentencepiece_model.h"
 #include "gpu_worker/tokenizer/tokenizer_json.h"
@@ -18,25 +18,8 @@ namespace {
 
 using nlohmann::json;
 
+// The largest tokenizer.json that we know of has 20 MB.
 constexpr uintmax_t kMaxFileBytes = uintmax_t{128} << 20;
-
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::error_code error;
-  const uintmax_t bytes = std::filesystem::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file) {
-    return absl::NotFoundError(absl::StrCat("cannot open \"", path, "\""));
-  }
-  if (bytes > kMaxFileBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", path, "\" has ", bytes,
-                                                   " bytes, at most ",
-                                                   kMaxFileBytes, " are read"));
-  }
-  std::string text(bytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(bytes));
-  text.resize(static_cast<size_t>(file.gcount()));
-  return text;
-}
 
 absl::Status Named(const std::string& path, const absl::Status& status) {
   if (status.ok()) return status;
@@ -96,20 +79,22 @@ absl::Status ParseTokenizerConfig(absl::string_view text, TokenizerSpec& spec) {
 }
 
 absl::StatusOr<TokenizerSpec> ReadTokenizerFiles(const std::string& path) {
-  FARKV_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  FARKV_ASSIGN_OR_RETURN(const std::string text,
+                         ReadBoundedFile(path, kMaxFileBytes));
   absl::StatusOr<TokenizerSpec> spec = absl::EndsWith(path, ".model")
                                            ? ParseSentencePieceModel(text)
                                            : ParseTokenizerJson(text);
   if (!spec.ok()) return Named(path, spec.status());
   const auto folder = std::filesystem::path(path).parent_path();
   const std::string config = (folder / "tokenizer_config.json").string();
-  absl::StatusOr<std::string> beside = ReadFile(config);
+  absl::StatusOr<std::string> beside = ReadBoundedFile(config, kMaxFileBytes);
   if (beside.ok()) {
     FARKV_RETURN_IF_ERROR(Named(config, ParseTokenizerConfig(*beside, *spec)));
   } else if (!absl::IsNotFound(beside.status())) {
     return beside.status();
   }
-  beside = ReadFile((folder / "chat_template.jinja").string());
+  beside =
+      ReadBoundedFile((folder / "chat_template.jinja").string(), kMaxFileBytes);
   if (beside.ok()) spec->chat_template = *std::move(beside);
   return spec;
 }

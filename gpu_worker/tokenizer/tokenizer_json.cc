@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "gpu_worker/tokenizer/bounded_json.h"
 #include "gpu_worker/tokenizer/json_fields.h"
 #include "gpu_worker/tokenizer/tokenizer_json_steps.h"
 
@@ -174,26 +175,28 @@ void SetKinds(TokenizerSpec& spec) {
   }
 }
 
+void ReadPostProcessorStep(const json& step, TokenizerSpec& spec) {
+  const json* single = FindField(step, "single");
+  if (single == nullptr || !single->is_array() || single->empty()) return;
+  const json* token = FindField((*single)[0], "SpecialToken");
+  const json* name = token == nullptr ? nullptr : FindField(*token, "id");
+  if (name == nullptr || !name->is_string()) return;
+  const auto id = FindToken(spec, name->get<std::string>());
+  if (!id) return;
+  spec.bos_token = id;
+  spec.add_bos = true;
+}
+
 // Whether the post-processor puts a token before the text, and which.
 void ReadPostProcessor(const json& object, TokenizerSpec& spec) {
   const json* found = FindField(object, "post_processor");
   if (found == nullptr) return;
-  json steps = json::array({*found});
-  if (const json* sequence = FindField(*found, "processors");
-      sequence != nullptr && sequence->is_array()) {
-    steps = *sequence;
+  const json* sequence = FindField(*found, "processors");
+  if (sequence == nullptr || !sequence->is_array()) {
+    ReadPostProcessorStep(*found, spec);
+    return;
   }
-  for (const json& step : steps) {
-    const json* single = FindField(step, "single");
-    if (single == nullptr || !single->is_array() || single->empty()) continue;
-    const json* token = FindField((*single)[0], "SpecialToken");
-    const json* name = token == nullptr ? nullptr : FindField(*token, "id");
-    if (name == nullptr || !name->is_string()) continue;
-    const auto id = FindToken(spec, name->get<std::string>());
-    if (!id) continue;
-    spec.bos_token = id;
-    spec.add_bos = true;
-  }
+  for (const json& step : *sequence) ReadPostProcessorStep(step, spec);
 }
 
 }  // namespace

@@ -184,9 +184,10 @@ absl::Status ReadDecoderStep(const json& step, const std::string& type,
   }
   const json* start = FindField(step, "start");
   const json* stop = FindField(step, "stop");
+  const json* content = FindField(step, "content");
   if (type == "Strip" && start != nullptr && *start == json(1) &&
-      (stop == nullptr || *stop == json(0)) &&
-      step.value("content", json()) == json(" ")) {
+      (stop == nullptr || *stop == json(0)) && content != nullptr &&
+      *content == json(" ")) {
     spec.strip_first_space = true;
     return absl::OkStatus();
   }

@@ -1,5 +1,6 @@
 // Which seeds of the model files' corpora are well-formed; every other one must
 // get an error that says what is wrong.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,8 +18,10 @@
 #include "gpu_worker/checkpoint/safetensors_shards.h"
 #include "gpu_worker/model/gguf_config.h"
 #include "gpu_worker/model/gguf_tokenizer.h"
+#include "gpu_worker/model/model_config.h"
 #include "gpu_worker/tokenizer/sentencepiece_model.h"
 #include "gpu_worker/tokenizer/tokenizer.h"
+#include "gpu_worker/tokenizer/tokenizer_files.h"
 #include "gpu_worker/tokenizer/tokenizer_json.h"
 
 namespace farkv {
@@ -59,6 +62,28 @@ void ExpectAccepted(const std::string& corpus,
   EXPECT_EQ(accepted, well_formed.size()) << corpus;
 }
 
+// `head`, a value nested `levels` deep and `tail`.
+std::string Nested(const std::string& head, bool objects, int levels,
+                   const std::string& tail) {
+  std::string text = head;
+  for (int i = 0; i < levels; ++i) text += objects ? "{\"a\":" : "[";
+  text += "0";
+  for (int i = 0; i < levels; ++i) text += objects ? "}" : "]";
+  return text + tail;
+}
+
+// Expects an error where `head` opens a value, as deep as no stack is: whoever
+// descends into it, copies it or prints it does not return.
+void ExpectDepthIsRefused(const std::string& head, const std::string& tail,
+                          const Opener& open) {
+  for (const bool objects : {false, true}) {
+    const absl::Status status = open(Nested(head, objects, 200000, tail));
+    EXPECT_THAT(std::string(status.message()),
+                ::testing::HasSubstr("nested deeper than"))
+        << head;
+  }
+}
+
 absl::Status OpenTokenizer(absl::StatusOr<TokenizerSpec> spec) {
   if (!spec.ok()) return spec.status();
   return Tokenizer::Create(*std::move(spec)).status();
@@ -91,6 +116,11 @@ TEST(CorpusTest, EveryMalformedModelFileGetsAnError) {
                  [](const std::string& text) {
                    return ParseSafetensorsIndex(Bytes(text)).status();
                  });
+  ExpectAccepted("config_json",
+                 {"llama", "llama3", "mistral", "qwen2_yarn", "qwen3"},
+                 [](const std::string& text) {
+                   return ModelConfig::Parse(text).status();
+                 });
   // What "growing" and "pattern_slow" ask for is refused with each text.
   ExpectAccepted("tokenizer_json",
                  {"byte_level", "characters", "growing", "pattern_slow",
@@ -102,6 +132,49 @@ TEST(CorpusTest, EveryMalformedModelFileGetsAnError) {
                  [](const std::string& text) {
                    return OpenTokenizer(ParseSentencePieceModel(text));
                  });
+}
+
+TEST(CorpusTest, DeeplyNestedJsonIsRefusedWhereverItStands) {
+  const Opener config = [](const std::string& text) {
+    return ModelConfig::Parse(text).status();
+  };
+  const std::string llama = R"({"architectures":["LlamaForCausalLM"],)";
+  for (const char* field :
+       {"quantization_config", "model_type", "hidden_act", "layer_types",
+        "partial_rotary_factor", "hidden_size", "rope_scaling", "eos_token_id",
+        "of_no_meaning"}) {
+    ExpectDepthIsRefused(llama + "\"" + field + "\":", "}", config);
+  }
+  ExpectDepthIsRefused("", "", config);
+  const Opener tokenizer = [](const std::string& text) {
+    return OpenTokenizer(ParseTokenizerJson(text));
+  };
+  const std::string model = R"({"model":{"vocab":{"a":0},"merges":[]},)";
+  ExpectDepthIsRefused(model + R"("post_processor":)", "}", tokenizer);
+  ExpectDepthIsRefused(model + R"("post_processor":{"processors":)", "}}",
+                       tokenizer);
+  ExpectDepthIsRefused(
+      model + R"("decoder":{"type":"Strip","start":1,"content":)", "}}",
+      tokenizer);
+  ExpectDepthIsRefused(R"({"chat_template":)", "}",
+                       [](const std::string& text) {
+                         TokenizerSpec spec;
+                         return ParseTokenizerConfig(text, spec);
+                       });
+  ExpectDepthIsRefused(R"({"metadata":)", "}", [](const std::string& text) {
+    return ParseSafetensorsIndex(Bytes(text)).status();
+  });
+}
+
+TEST(CorpusTest, NestingWithinTheBoundIsRead) {
+  const std::string head =
+      R"({"model":{"vocab":{"a":0},"merges":[]},"escaped":"\"[[","other":)";
+  const auto read = [&](int levels) {
+    return ParseTokenizerJson(Nested(head, false, levels, "}")).status();
+  };
+
+  EXPECT_TRUE(read(63).ok()) << read(63);
+  EXPECT_FALSE(read(64).ok());
 }
 
 }  // namespace
