@@ -30,15 +30,18 @@ void ConfigFields::Refuse(const char* field, const json& value,
 int32_t ConfigFields::IntOr(const char* field, int32_t fallback, int32_t low,
                             int32_t high) {
   const json* found = Find(field);
-  if (found == nullptr) return fallback;
-  const int64_t value =
-      found->is_number_integer() ? found->get<int64_t>() : int64_t{low} - 1;
-  if (value < low || value > high) {
-    Refuse(field, *found,
-           absl::StrCat("a whole number in [", low, ", ", high, "]"));
-    return low;
-  }
-  return static_cast<int32_t>(value);
+  return found == nullptr ? fallback : IntIn(field, *found, low, high);
+}
+
+int32_t ConfigFields::IntIn(const char* field, const json& value, int32_t low,
+                            int32_t high) {
+  // Above int64 it wraps to a negative number, which no field has.
+  const int64_t number =
+      value.is_number_integer() ? value.get<int64_t>() : int64_t{low} - 1;
+  if (number >= low && number <= high) return static_cast<int32_t>(number);
+  Refuse(field, value,
+         absl::StrCat("a whole number in [", low, ", ", high, "]"));
+  return low;
 }
 
 double ConfigFields::RealOr(const char* field, double fallback) {

@@ -21,6 +21,9 @@ class ConfigFields {
   bool Has(const char* field) const { return Find(field) != nullptr; }
   // The field, or `fallback` when it is absent or null.
   int32_t IntOr(const char* field, int32_t fallback, int32_t low, int32_t high);
+  // `value` as the field, or an element of the field, is read.
+  int32_t IntIn(const char* field, const nlohmann::json& value, int32_t low,
+                int32_t high);
   double RealOr(const char* field, double fallback);  // positive
   bool BoolOr(const char* field, bool fallback);
   std::string TextOr(const char* field, const std::string& fallback);

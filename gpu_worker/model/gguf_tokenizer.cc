@@ -93,6 +93,24 @@ void ReadSpecialTokens(const GgufFile& file, GgufFields& fields,
   if (chat_template.ok()) spec.chat_template = std::string(*chat_template);
 }
 
+// Files from before the key do not say how their model's texts were cut, and a
+// guess would give ids that the model was not trained on.
+absl::Status ReadPreTokenizer(const GgufFile& file, GgufFields& fields,
+                              TokenizerSpec& spec) {
+  if (!fields.Has("pre")) {
+    return absl::NotFoundError(absl::StrCat(
+        "\"", file.path(), "\" has no key ", kPrefix,
+        "pre, without which its texts cannot be cut as in training; convert "
+        "the model again, or add the key (gguf-new-metadata --pre-tokenizer); "
+        "known are ",
+        kKnownPreTokenizers));
+  }
+  const absl::Status status = SetPreTokenizer(fields.TextOr("pre", ""), spec);
+  if (status.ok()) return fields.status();
+  return absl::Status(
+      status.code(), absl::StrCat("\"", file.path(), "\": ", status.message()));
+}
+
 absl::Status ReadModel(const GgufFile& file, GgufFields& fields,
                        TokenizerSpec& spec) {
   const std::string model = fields.TextOr("model", "");
@@ -100,11 +118,8 @@ absl::Status ReadModel(const GgufFile& file, GgufFields& fields,
   if (model == "gpt2") {
     spec.model = TokenizerModel::kMergesBpe;
     ReadMerges(fields, spec);
-    absl::Status status =
-        SetPreTokenizer(fields.TextOr("pre", "default"), spec);
-    if (status.ok()) return status;
-    return absl::Status(status.code(), absl::StrCat("\"", file.path(),
-                                                    "\": ", status.message()));
+    FARKV_RETURN_IF_ERROR(fields.status());
+    return ReadPreTokenizer(file, fields, spec);
   }
   if (model == "llama") {
     spec.model = TokenizerModel::kScoresBpe;

@@ -1,6 +1,7 @@
 #include "gpu_worker/model/model_config.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -181,15 +182,34 @@ absl::Status ReadWindow(const json& object, const Architecture& architecture,
   return absl::OkStatus();
 }
 
-void ReadTokens(const json& object, ModelConfig& config) {
-  const json bos = object.value("bos_token_id", json(nullptr));
-  if (bos.is_number_integer()) config.bos_token = bos.get<int32_t>();
-  const json eos = object.value("eos_token_id", json(nullptr));
-  if (eos.is_number_integer()) config.eos_tokens = {eos.get<int32_t>()};
-  if (!eos.is_array()) return;
-  for (const json& id : eos) {
-    if (id.is_number_integer()) config.eos_tokens.push_back(id.get<int32_t>());
+// "eos_token_id", one id or several, added to those that are there.
+absl::Status ReadEndTokens(const json& object, ModelConfig& config) {
+  ConfigFields fields(object);
+  const json* found = fields.Find("eos_token_id");
+  if (found == nullptr) return absl::OkStatus();
+  const size_t count = found->is_array() ? found->size() : 1;
+  for (size_t i = 0; i < count; ++i) {
+    const json& id = found->is_array() ? (*found)[i] : *found;
+    const int32_t token =
+        fields.IntIn("eos_token_id", id, 0, config.vocab_size - 1);
+    auto& ends = config.eos_tokens;
+    if (std::find(ends.begin(), ends.end(), token) == ends.end()) {
+      ends.push_back(token);
+    }
   }
+  return fields.status();
+}
+
+absl::Status ReadTokens(const json& object, ModelConfig& config) {
+  ConfigFields fields(object);
+  config.bos_token = fields.IntOr("bos_token_id", -1, 0, config.vocab_size - 1);
+  FARKV_RETURN_IF_ERROR(fields.status());
+  return ReadEndTokens(object, config);
+}
+
+absl::Status Named(const std::string& path, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat("\"", path, "\": ", status.message()));
 }
 
 absl::StatusOr<ModelConfig> Read(const json& object) {
@@ -205,7 +225,7 @@ absl::StatusOr<ModelConfig> Read(const json& object) {
   FARKV_RETURN_IF_ERROR(fields.status());
   FARKV_RETURN_IF_ERROR(ReadRope(object, config));
   FARKV_RETURN_IF_ERROR(ReadWindow(object, *architecture, config));
-  ReadTokens(object, config);
+  FARKV_RETURN_IF_ERROR(ReadTokens(object, config));
   FARKV_RETURN_IF_ERROR(config.Validate());
   return config;
 }
@@ -217,6 +237,11 @@ absl::StatusOr<ModelConfig> ModelConfig::Parse(absl::string_view text) {
   return Read(object);
 }
 
+absl::Status ModelConfig::AddGenerationConfig(absl::string_view text) {
+  FARKV_ASSIGN_OR_RETURN(const json object, ParseJsonObject(text));
+  return ReadEndTokens(object, *this);
+}
+
 absl::StatusOr<ModelConfig> ModelConfig::Load(const std::string& path) {
   const absl::StatusOr<std::string> text =
       ReadBoundedFile(path, kMaxConfigBytes);
@@ -226,10 +251,15 @@ absl::StatusOr<ModelConfig> ModelConfig::Load(const std::string& path) {
   }
   if (!text.ok()) return text.status();
   absl::StatusOr<ModelConfig> config = Parse(*text);
-  if (config.ok()) return config;
-  return absl::Status(
-      config.status().code(),
-      absl::StrCat("\"", path, "\": ", config.status().message()));
+  if (!config.ok()) return Named(path, config.status());
+  const std::string beside =
+      std::filesystem::path(path).replace_filename("generation_config.json");
+  const auto generation = ReadBoundedFile(beside, kMaxConfigBytes);
+  if (absl::IsNotFound(generation.status())) return config;
+  if (!generation.ok()) return generation.status();
+  const absl::Status added = config->AddGenerationConfig(*generation);
+  if (!added.ok()) return Named(beside, added);
+  return config;
 }
 
 absl::Status ModelConfig::Validate() const {

@@ -43,9 +43,12 @@ struct ModelConfig {
   // NOT_FOUND for a missing file; INVALID_ARGUMENT naming the field and value;
   // UNIMPLEMENTED for an architecture, activation, quantisation or RoPE
   // scaling that we do not have. The result is valid.
+  // A generation_config.json beside it may name more end tokens.
   static absl::StatusOr<ModelConfig> Load(const std::string& path);
   // The same for the text of a config.json.
   static absl::StatusOr<ModelConfig> Parse(absl::string_view text);
+  // Adds the end tokens that a generation_config.json names.
+  absl::Status AddGenerationConfig(absl::string_view text);
 
   // INVALID_ARGUMENT naming the fields and values that do not fit together.
   absl::Status Validate() const;

@@ -49,13 +49,15 @@ Step Digits() {
 
 }  // namespace
 
+const char kKnownPreTokenizers[] =
+    "gpt-2, smollm, llama-bpe, qwen2, deepseek-r1-qwen and deepseek-v3";
 const char kMetaspace[] = "\xe2\x96\x81";
 const char kGpt2Regex[] =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|)"
     R"(\s+(?!\S)|\s+)";
 
 absl::Status SetPreTokenizer(absl::string_view name, TokenizerSpec& spec) {
-  if (name == "gpt-2" || name == "gpt2" || name == "default") {
+  if (name == "gpt-2" || name == "gpt2") {
     spec.pre_tokenizer = {ByteLevel(true)};
   } else if (name == "smollm") {
     spec.pre_tokenizer = {Digits(), ByteLevel(true)};
@@ -71,8 +73,7 @@ absl::Status SetPreTokenizer(absl::string_view name, TokenizerSpec& spec) {
   } else {
     return absl::UnimplementedError(
         absl::StrCat("the pre-tokenizer is \"", std::string(name),
-                     "\"; known are gpt-2, default, smollm, llama-bpe, qwen2, "
-                     "deepseek-r1-qwen and deepseek-v3"));
+                     "\"; known are ", kKnownPreTokenizers));
   }
   return absl::OkStatus();
 }

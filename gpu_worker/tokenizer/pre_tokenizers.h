@@ -14,9 +14,13 @@ extern const char kMetaspace[];
 // GPT-2's rule, which tokenizer.json names too ("ByteLevel").
 extern const char kGpt2Regex[];
 
+// For errors.
+extern const char kKnownPreTokenizers[];
+
 // Sets normaliser, pre-tokenizer and ignore_merges of `spec` for `name`, a
-// value of GGUF's tokenizer.ggml.pre: gpt-2, llama-bpe, qwen2, smollm,
-// deepseek-llm, deepseek-v3, ... UNIMPLEMENTED naming the ones that are known.
+// value of GGUF's tokenizer.ggml.pre: gpt-2, llama-bpe, qwen2, ...
+// UNIMPLEMENTED naming the ones that are known; so is "default", which is a
+// rule of llama.cpp's own and not GPT-2's.
 absl::Status SetPreTokenizer(absl::string_view name, TokenizerSpec& spec);
 
 // The settings of GGUF's "llama" model: spaces to U+2581, one in front of the

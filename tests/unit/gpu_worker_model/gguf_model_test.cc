@@ -192,6 +192,7 @@ class Twins {
     gguf_.Add("llama.attention.head_count_kv", uint32_t{kKvHeads});
     gguf_.Add("llama.attention.layer_norm_rms_epsilon", 1e-5f);
     gguf_.Add("tokenizer.ggml.model", "gpt2");
+    gguf_.Add("tokenizer.ggml.pre", "gpt-2");
     gguf_.AddArray<std::string>("tokenizer.ggml.tokens", {"a", "b", "ab"});
     gguf_.AddArray<std::string>("tokenizer.ggml.merges", {"a b"});
     std::ofstream(gguf(), std::ios::binary) << gguf_.Bytes();

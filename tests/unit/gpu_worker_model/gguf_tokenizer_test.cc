@@ -127,6 +127,20 @@ TEST_F(GgufTokenizerTest, WhatIsMissingWrongOrUnknownIsNamed) {
   EXPECT_THAT(Refusal(), HasSubstr("tokenizer.ggml.scores"));
 }
 
+TEST_F(GgufTokenizerTest, HowTextsAreCutIsNotGuessed) {
+  DescribeBpe("default");
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("\"default\""), HasSubstr("smollm")));
+  writer_ = GgufWriter();
+  Add("model", "gpt2");
+  AddArray<std::string>("tokens", {"a", "b", "ab"});
+  AddArray<std::string>("merges", {"a b"});
+  EXPECT_THAT(Refusal(),
+              AllOf(HasSubstr("x.gguf"), HasSubstr("no key tokenizer.ggml.pre"),
+                    HasSubstr("llama-bpe")));
+  Add("pre", "gpt-2");
+  EXPECT_TRUE(Read().ok()) << Read().status();
+}
+
 TEST_F(GgufTokenizerTest, MalformedArraysAreNamed) {
   for (const char* merge : {"ab", "", " ", "a ", " a"}) {
     writer_ = GgufWriter();

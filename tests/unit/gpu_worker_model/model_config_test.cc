@@ -116,6 +116,34 @@ TEST_F(ModelConfigTest, ModelTypeMustAgreeWithTheArchitecture) {
               AllOf(HasSubstr("qwen2"), HasSubstr("LlamaForCausalLM")));
 }
 
+TEST_F(ModelConfigTest, TokensAreIdsOfTheVocabulary) {
+  EXPECT_EQ(Read(Llama(), {{"bos_token_id", 3}}).bos_token, 3);
+  EXPECT_THAT(Read(Llama(), {{"eos_token_id", 7}}).eos_tokens, ElementsAre(7));
+  EXPECT_EQ(Read(Llama(), {{"bos_token_id", nullptr}}).bos_token, -1);
+  EXPECT_THAT(Refusal(Llama(), {{"bos_token_id", 50}}),
+              AllOf(HasSubstr("bos_token_id"), HasSubstr("50")));
+  EXPECT_THAT(Refusal(Llama(), {{"eos_token_id", 4294967298}}),
+              AllOf(HasSubstr("eos_token_id"), HasSubstr("4294967298")));
+  EXPECT_THAT(Refusal(Llama(), {{"eos_token_id", {1, "</s>"}}}),
+              AllOf(HasSubstr("eos_token_id"), HasSubstr("</s>")));
+  EXPECT_THAT(Refusal(Llama(), {{"eos_token_id", -1}}),
+              HasSubstr("eos_token_id"));
+}
+
+TEST_F(ModelConfigTest, GenerationConfigAddsEndTokens) {
+  ModelConfig config = Read(Llama(), {{"eos_token_id", 7}});
+
+  EXPECT_TRUE(config.AddGenerationConfig(R"({"eos_token_id": [9, 7]})").ok());
+  EXPECT_TRUE(config.AddGenerationConfig(R"({"do_sample": true})").ok());
+
+  EXPECT_THAT(config.eos_tokens, ElementsAre(7, 9));
+  EXPECT_THAT(
+      std::string(
+          config.AddGenerationConfig(R"({"eos_token_id": 50})").message()),
+      HasSubstr("50"));
+  EXPECT_FALSE(config.AddGenerationConfig("[]").ok());
+}
+
 TEST_F(ModelConfigTest, BiasesAreThoseOfTheArchitecture) {
   ModelConfig config = Read(Qwen2());
   EXPECT_TRUE(config.qkv_bias);
