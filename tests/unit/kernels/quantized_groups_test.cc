@@ -1,8 +1,15 @@
 #include "kernels/quantized_groups.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "common/base/half.h"
 #include "gtest/gtest.h"
 #include "tests/unit/kernels/stored_weight.h"
@@ -23,6 +30,54 @@ TEST(QuantizedGroupsTest, EveryTypeIsDequantizedAsItsFormatSays) {
       ASSERT_NEAR(out[i], weight.values[i], 1e-7 * magnitude) << i;
     }
   }
+}
+
+// A line of tests/golden/quantized_groups.txt, which gguf-py wrote.
+struct GoldenRow {
+  std::string type, bytes;
+  std::vector<float> values;
+};
+
+std::vector<GoldenRow> GoldenRows() {
+  const char* root = std::getenv("FARKV_TEST_SOURCE_DIR");
+  std::ifstream file(std::string(root == nullptr ? "." : root) +
+                     "/tests/golden/quantized_groups.txt");
+  std::vector<GoldenRow> rows;
+  std::string type, bytes, values;
+  while (file >> type >> bytes >> values) {
+    const std::string raw = absl::HexStringToBytes(values);
+    GoldenRow& row = rows.emplace_back();
+    row.type = type;
+    row.bytes = absl::HexStringToBytes(bytes);
+    row.values.resize(raw.size() / sizeof(float));
+    std::memcpy(row.values.data(), raw.data(), raw.size());
+  }
+  return rows;
+}
+
+TEST(QuantizedGroupsTest, EveryTypeIsReadAsTheReferencesPackageReadsIt) {
+  std::set<std::string> seen;
+  for (const GoldenRow& row : GoldenRows()) {
+    SCOPED_TRACE(row.type);
+    const auto* type = std::ranges::find_if(kQuantizedTypes, [&](WeightType t) {
+      return WeightTypeName(t) == row.type;
+    });
+    ASSERT_NE(type, std::end(kQuantizedTypes));
+    std::vector<float> out(row.values.size());
+
+    DequantizeRow(*type, reinterpret_cast<const std::byte*>(row.bytes.data()),
+                  static_cast<int32_t>(out.size()), out.data());
+
+    float largest = 0.0f;
+    for (const float value : row.values) {
+      largest = std::max(largest, std::abs(value));
+    }
+    for (size_t i = 0; i < out.size(); ++i) {
+      ASSERT_NEAR(out[i], row.values[i], 1e-6f * largest) << i;
+    }
+    seen.insert(row.type);
+  }
+  EXPECT_EQ(seen.size(), std::size(kQuantizedTypes));
 }
 
 TEST(QuantizedGroupsTest, ARowMayStandAtAnyAddress) {
