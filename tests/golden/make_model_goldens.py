@@ -3,7 +3,9 @@
 implementation computes with them.
 
     python3 -m venv VENV && VENV/bin/pip install torch transformers safetensors
-    VENV/bin/python tests/golden/make_model_goldens.py
+    VENV/bin/python tests/golden/make_model_goldens.py [CASE ...]
+
+With cases it makes those and leaves the others as they are.
 
 Weights come from NumPy's generator with a seed per tensor name, large enough
 for attention to be far from uniform: a wrong rotation, bias or group would
@@ -17,6 +19,7 @@ frequencies of its rotary embedding.
 import json
 import pathlib
 import shutil
+import sys
 import tempfile
 import zlib
 
@@ -128,6 +131,9 @@ CASES = {
     "r1-distill-qwen-bf16": ("r1-distill-qwen-bf16", QWEN2 | {
         "num_attention_heads": 6, "num_key_value_heads": 2,
         "rope_theta": 10000.0, "torch_dtype": "bfloat16"}),
+    "r1-distill-qwen": ("r1-distill-qwen", QWEN2 | {
+        "num_attention_heads": 6, "num_key_value_heads": 2,
+        "rope_theta": 10000.0}),
     "qwen3": ("qwen3", QWEN3),
 }
 
@@ -243,9 +249,11 @@ def make_case(case, weights, config):
 
 def main():
     torch.set_num_threads(1)
-    if HERE.exists():
+    wanted = sys.argv[1:] or list(CASES)
+    if not sys.argv[1:] and HERE.exists():
         shutil.rmtree(HERE)
-    for case, (weights, config) in CASES.items():
+    for case in wanted:
+        weights, config = CASES[case]
         if not (HERE / weights).exists():
             make_weights(weights, config)
         make_case(case, weights, config)
