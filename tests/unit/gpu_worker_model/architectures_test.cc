@@ -2,10 +2,10 @@
 // checkpoints, whose config.json and weights are read as users' are.
 #include <gmock/gmock.h>
 
-#include <cmath>
 #include <cstring>
 
 #include "bench/engine_run.h"
+#include "golden_logits.h"
 #include "golden_models.h"
 #include "gpu_worker/model/model_config.h"
 
@@ -25,20 +25,6 @@ EngineOptions Options(const GoldenModel& model, DType kv_dtype) {
   return options;
 }
 
-// The prompt up to each golden position, in one chunk.
-std::vector<GenerationRequest> Prefills(const nlohmann::json& golden) {
-  const auto tokens = golden["tokens"].get<std::vector<int32_t>>();
-  std::vector<GenerationRequest> requests;
-  for (const auto& position : golden["positions"]) {
-    GenerationRequest& request = requests.emplace_back();
-    request.prompt.assign(tokens.begin(),
-                          tokens.begin() + position.get<int64_t>() + 1);
-    request.max_new_tokens = 1;
-    request.ignore_eos = true;
-  }
-  return requests;
-}
-
 // One token of prompt, the others one by one.
 GenerationRequest Decode(const nlohmann::json& golden) {
   const auto tokens = golden["tokens"].get<std::vector<int32_t>>();
@@ -48,17 +34,6 @@ GenerationRequest Decode(const nlohmann::json& golden) {
   request.max_new_tokens = static_cast<int64_t>(tokens.size());
   request.ignore_eos = true;
   return request;
-}
-
-// Largest difference over largest logit.
-double Apart(const float* logits, const std::vector<float>& expected) {
-  double largest = 0.0, difference = 0.0;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    largest = std::max(largest, std::abs(double{expected[i]}));
-    difference =
-        std::max(difference, std::abs(double{logits[i]} - double{expected[i]}));
-  }
-  return difference / largest;
 }
 
 class ArchitecturesTest : public testing::TestWithParam<std::string> {
