@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr bench::RunSettings kKeepLogits = {.keep_logits = true};
+const bench::RunSettings kKeepLogits = {.keep_logits = true};
 
 EngineOptions Options(const GoldenModel& model, DType kv_dtype) {
   EngineOptions options;

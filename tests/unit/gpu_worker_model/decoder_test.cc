@@ -14,7 +14,7 @@
 namespace farkv {
 namespace {
 
-constexpr bench::RunSettings kKeepLogits = {.keep_logits = true};
+const bench::RunSettings kKeepLogits = {.keep_logits = true};
 
 std::string Reasoner() {
   return std::string(getenv("FARKV_TEST_SOURCE_DIR")) + "/models/reasoner";
