@@ -30,6 +30,21 @@ Worker::NodeMetrics::NodeMetrics(Metrics& metrics, const std::string& address)
           "Pages whose store failed and is tried again", {{"node", address}})),
       transport(metrics, "farkv_worker_", {{"node", address}}) {}
 
+// How it is reached may change when it is connected again.
+void Worker::NodeMetrics::ShowTransport(Metrics& metrics,
+                                        const PeerStats& peer) {
+  if (!info.contains(peer.transport)) {
+    info.emplace(peer.transport,
+                 metrics.AddGauge(
+                     "farkv_worker_node_info",
+                     "1 for how cold rows come from a memory node at present",
+                     {{"node", peer.address}, {"transport", peer.transport}}));
+  }
+  for (auto& [name, shown] : info) {
+    shown.Set(name == peer.transport ? 1 : 0);
+  }
+}
+
 Worker::Worker(WorkerFlags flags) : flags_(std::move(flags)) {}
 
 Worker::~Worker() = default;
@@ -86,6 +101,7 @@ void Worker::RefreshGauges() {
     node.failed_fetches.Follow(peer.failed_fetches);
     node.failed_stores.Follow(peer.failed_stores);
     node.transport.Set(peer.transfers);
+    node.ShowTransport(metrics_, peer);
   }
 }
 

@@ -56,6 +56,8 @@ class Worker {
     FollowingCounter damaged_answers, repeated_fetches;
     FollowingCounter failed_fetches, failed_stores;
     TransportMetrics transport;
+    std::map<std::string, Gauge> info;  // by name of the transport
+    void ShowTransport(Metrics& metrics, const PeerStats& peer);
   };
 
   WorkerFlags flags_;

@@ -104,6 +104,12 @@ TEST_F(MetricsTableTest, ItNamesExactlyWhatNodeAndWorkerExport) {
   AddExported((*worker)->metrics_port(), &exported);
 
   EXPECT_THAT(exported, ::testing::ContainerEq(documented_));
+  const auto values = ReadMetrics((*worker)->metrics_port());
+  const auto info = values.find(absl::StrCat("farkv_worker_node_info{node=\"",
+                                             cluster->Addresses().front(),
+                                             "\",transport=\"tcp\"}"));
+  ASSERT_NE(info, values.end());
+  EXPECT_EQ(info->second, 1);
   ExpectCleanEnd(**worker, 1);
   ExpectCleanEnd(*cluster);
 }
