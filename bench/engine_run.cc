@@ -97,6 +97,11 @@ absl::StatusOr<std::vector<RequestRun>> RunRequests(
       tokens.insert(tokens.end(), event.tokens.begin(), event.tokens.end());
     }
     if (event.end->reason == FinishReason::kError) return event.end->error;
+    if (const int64_t again = event.end->tiers.recomputed_tokens; again > 0) {
+      return absl::InternalError(absl::StrCat(
+          stream->request_id(), ": its cold rows were lost and ", again,
+          " tokens recomputed, must be 0 where nothing is made to fail"));
+    }
     RequestRun run = recorder.Take(stream->request_id());
     run.tokens = std::move(tokens);
     run.end = *std::move(event.end);

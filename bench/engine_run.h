@@ -38,7 +38,9 @@ struct RunSettings {
 absl::StatusOr<size_t> RequestIndex(const std::string& request_id);
 
 // Submits all `requests` at once to a fresh engine and waits for their ends.
-// The error of the first request that failed.
+// The error of the first request that failed; INTERNAL for one that lost
+// rows and recomputed them: nothing is made to fail here, and its tokens would
+// show the recovery instead of the cold reads.
 absl::StatusOr<std::vector<RequestRun>> RunRequests(
     EngineOptions options, const std::vector<GenerationRequest>& requests,
     const RunSettings& settings = {});

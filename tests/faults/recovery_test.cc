@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "bench/engine_run.h"
 #include "bench/node_cluster.h"
 #include "tests/integration/worker_process.h"
 
@@ -106,7 +107,7 @@ class RecoveryTest : public ::testing::Test {
 
   // Every page and lease that is not on a killed node has been given back.
   void ExpectNothingLeft() {
-    ExpectCleanEnd(*worker_, cluster_->nodes().size());
+    ExpectCleanEnd(*worker_, cluster_->nodes().size(), Recoveries::kAllowed);
     std::erase_if(cluster_->nodes(), [](auto& each) {
       return each.process.Wait(absl::ZeroDuration()).ok();
     });
@@ -161,6 +162,42 @@ TEST_F(RecoveryTest, ANodeThatWasKilledIsUsedAgainWhenItIsBack) {
            absl::Now() < end);
   EXPECT_GT(next.finished->tiers().cold_rows_fetched(), 0);
   ExpectNothingLeft();
+}
+
+// What a bench measures or compares would be the recovery's doing.
+TEST(BenchRunTest, ARunThatLosesRowsWithoutBeingMeantToIsAnError) {
+  bench::NodeClusterOptions nodes;
+  nodes.bin_dir = BinDir();
+  nodes.t1_bytes = "64MiB";
+  nodes.num_nodes = 2;
+  auto cluster = bench::NodeCluster::Start(nodes);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  EngineOptions options;
+  options.model = ReasonerDir();
+  options.placement.hbm_ratio = 0;
+  options.placement.recent = 32;
+  options.placement.interval = 16;
+  options.tiering.t0_bytes = uint64_t{16} << 20;
+  options.tiering.spread = true;
+  options.tiering.stripe_tokens = 64;
+  options.await_stores_every = 16;
+  bench::UseCluster(*cluster, ColdMode::kPrefetch, options);
+  ChildProcess& first = cluster->nodes().front().process;
+  int64_t tokens = 0;  // on the engine's thread
+  options.cache_sink = [&](const EngineView&, const std::string&, int64_t) {
+    if (++tokens != 400) return;
+    first.Signal(SIGKILL);
+    first.Wait(absl::Seconds(30)).IgnoreError();
+  };
+  GenerationRequest request;
+  request.prompt = bench::RandomTokens(1, 1, 20, 60);
+  request.max_new_tokens = 500;
+  request.ignore_eos = true;
+
+  const absl::Status refused = bench::RunRequests(options, {request}).status();
+
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInternal) << refused;
+  EXPECT_THAT(refused.ToString(), ::testing::HasSubstr("tokens recomputed"));
 }
 
 }  // namespace

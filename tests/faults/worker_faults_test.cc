@@ -59,7 +59,7 @@ class WorkerFaultsTest : public ::testing::Test {
     };
     auto& nodes = cluster_->nodes();
     if (worker_ != nullptr && !was_killed(worker_->process())) {
-      ExpectCleanEnd(*worker_, nodes.size());
+      ExpectCleanEnd(*worker_, nodes.size(), Recoveries::kAllowed);
     }
     std::erase_if(nodes, [&](auto& node) { return was_killed(node.process); });
     // A session that could not be closed ends with its lease of 30 s, and its

@@ -172,9 +172,19 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments,
   return result;
 }
 
-void ExpectCleanEnd(WorkerProcess& worker, size_t num_nodes) {
+void ExpectCleanEnd(WorkerProcess& worker, size_t num_nodes,
+                    Recoveries recoveries) {
   ExpectSettled([&] { return DebtsOfWorker(worker.metrics_port()); },
                 &worker.process());
+  if (recoveries == Recoveries::kNone) {
+    const auto metrics = ReadMetrics(worker.metrics_port());
+    for (const char* name : {"farkv_worker_recoveries_total",
+                             "farkv_worker_recomputed_tokens_total"}) {
+      const auto found = metrics.find(name);
+      ASSERT_NE(found, metrics.end()) << name;
+      EXPECT_EQ(found->second, 0) << name << "\n" << worker.Log();
+    }
+  }
   worker.process().Signal(SIGTERM);
   const auto code = worker.process().Wait(absl::Seconds(60));
   ASSERT_TRUE(code.ok()) << code.status();

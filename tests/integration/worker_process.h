@@ -103,10 +103,15 @@ struct ProgramResult {
 ProgramResult RunProgram(const std::vector<std::string>& arguments,
                          absl::Duration timeout = absl::Seconds(60));
 
+// Whether a worker may have lost rows: only where a test makes it. A request
+// that recomputes them has the right tokens all the same.
+enum class Recoveries { kNone, kAllowed };
+
 // Waits until the worker is quiet, ends it, and checks that it has given back
-// everything and that each request to its `num_nodes` nodes was answered
-// exactly once.
-void ExpectCleanEnd(WorkerProcess& worker, size_t num_nodes);
+// everything, that each request to its `num_nodes` nodes was answered exactly
+// once, and that it recomputed nothing unless that is allowed.
+void ExpectCleanEnd(WorkerProcess& worker, size_t num_nodes,
+                    Recoveries recoveries = Recoveries::kNone);
 // The same of nodes whose workers have ended; each has `timeout` to be quiet.
 void ExpectCleanEnd(bench::NodeCluster& cluster,
                     absl::Duration timeout = absl::Seconds(30));
