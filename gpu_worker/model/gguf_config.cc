@@ -28,12 +28,20 @@ constexpr Architecture kArchitectures[] = {
 
 // Keys of relatives of the Llama family that share its name in GGUF; each
 // changes what is computed.
-constexpr const char* kForeignKeys[] = {
-    "attention.scale",         "attention.clamp_kqv",
-    "attention.causal",        "attn_logit_softcapping",
-    "final_logit_softcapping", "logit_scale",
-    "residual_scale",          "embedding_scale",
-    "use_parallel_residual",   "attention.max_alibi_bias"};
+constexpr const char* kForeignKeys[] = {"attention.scale",
+                                        "attention.clamp_kqv",
+                                        "attention.causal",
+                                        "attn_logit_softcapping",
+                                        "final_logit_softcapping",
+                                        "logit_scale",
+                                        "residual_scale",
+                                        "embedding_scale",
+                                        "use_parallel_residual",
+                                        "attention.max_alibi_bias",
+                                        "rope.scaling.yarn_ext_factor",
+                                        "rope.scaling.yarn_attn_factor",
+                                        "rope.scaling.yarn_log_multiplier",
+                                        "rope.dimension_sections"};
 
 constexpr int32_t kMaxTokens = 1 << 30;
 

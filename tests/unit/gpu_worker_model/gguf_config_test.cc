@@ -230,6 +230,9 @@ TEST_F(GgufConfigTest, OtherArithmeticIsRefusedByName) {
   Add("logit_scale", 0.5f);
   EXPECT_THAT(Refusal(), HasSubstr("llama.logit_scale"));
   Describe("llama");
+  Add("rope.scaling.yarn_ext_factor", 0.5f);
+  EXPECT_THAT(Refusal(), HasSubstr("llama.rope.scaling.yarn_ext_factor"));
+  Describe("llama");
   Add("rope.scaling.type", "longrope");
   EXPECT_THAT(Refusal(), HasSubstr("longrope"));
   Describe("llama");
