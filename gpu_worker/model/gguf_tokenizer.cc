@@ -85,7 +85,6 @@ void ReadSpecialTokens(const GgufFile& file, GgufFields& fields,
   spec.bos_token = ReadId(fields, "bos_token_id");
   spec.eos_token = ReadId(fields, "eos_token_id");
   spec.add_bos = GgufAddsBos(file);
-  spec.add_eos = fields.BoolOr("add_eos_token", false);
   constexpr char kTemplate[] = "tokenizer.chat_template";
   if (!file.Has(kTemplate)) return;
   const auto chat_template = file.String(kTemplate);

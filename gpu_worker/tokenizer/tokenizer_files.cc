@@ -69,11 +69,9 @@ absl::Status ParseTokenizerConfig(absl::string_view text, TokenizerSpec& spec) {
   FARKV_ASSIGN_OR_RETURN(const auto eos,
                          ReadNamedToken(config, "eos_token", spec));
   if (eos) spec.eos_token = eos;
-  for (const auto& [name, field] :
-       {std::pair("add_bos_token", &spec.add_bos),
-        std::pair("add_eos_token", &spec.add_eos)}) {
-    if (FindField(config, name) == nullptr) continue;
-    FARKV_ASSIGN_OR_RETURN(*field, BoolField(config, name, false));
+  if (FindField(config, "add_bos_token") != nullptr) {
+    FARKV_ASSIGN_OR_RETURN(spec.add_bos,
+                           BoolField(config, "add_bos_token", false));
   }
   return ReadChatTemplate(config, spec);
 }

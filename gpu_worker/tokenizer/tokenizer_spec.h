@@ -110,7 +110,6 @@ struct TokenizerSpec {
 
   // Unset: the file does not say, the model's config decides.
   std::optional<bool> add_bos;
-  std::optional<bool> add_eos;
   std::optional<int32_t> bos_token;
   std::optional<int32_t> eos_token;
   std::optional<std::string> chat_template;  // Jinja, as in the file

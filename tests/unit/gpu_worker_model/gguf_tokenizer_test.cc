@@ -79,7 +79,6 @@ TEST_F(GgufTokenizerTest, AByteLevelTokenizerHasItsPiecesAndMerges) {
   EXPECT_EQ(spec->merges[1].left, "\xc4\xa0");
   EXPECT_FALSE(spec->pre_tokenizer.empty());
   EXPECT_EQ(spec->add_bos, false);
-  EXPECT_EQ(spec->add_eos, false);
   EXPECT_EQ(spec->bos_token, 0);
   EXPECT_EQ(spec->eos_token, 3);
   EXPECT_EQ(spec->unknown_token, std::nullopt);
