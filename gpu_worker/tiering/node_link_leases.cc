@@ -1,0 +1,94 @@
+// The leases of a NodeLink's sessions: how they are renewed, and how they end.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/error_reason.h"
+#include "common/telemetry/log.h"
+#include "gpu_worker/tiering/node_link.h"
+
+namespace farkv {
+
+void NodeLink::RenewLeases() {
+  std::vector<std::shared_ptr<RemoteSession>> all = {own_session_};
+  for (const OpenedSession& opened : sessions_) all.push_back(opened.session);
+  next_renewal_ = clock_.Now() + granted_lease_ / 3;
+  const std::span<const std::shared_ptr<RemoteSession>> sessions(all);
+  for (size_t i = 0; i < sessions.size(); i += kMaxRenewals) {
+    RenewBatch(sessions.subspan(
+        i, std::min<size_t>(kMaxRenewals, sessions.size() - i)));
+  }
+}
+
+void NodeLink::RenewBatch(
+    std::span<const std::shared_ptr<RemoteSession>> batch) {
+  std::vector<SessionId> ids;
+  for (const auto& session : batch) ids.push_back(session->id);
+  const absl::Time sent = clock_.Now();
+  renewals_sent_ = sent;
+  absl::StatusOr<RenewResult> result = control_.renew_leases(
+      epoch(), ids, options_.tiering.lease, CallTimeout());
+  if (!result.ok()) {
+    // Tried again soon; until then the fences stand where they are.
+    next_renewal_ = std::min(next_renewal_, sent + granted_lease_ / 10);
+    if (ReasonOf(result.status()) == ErrorReason::kStaleEpoch) {
+      LoseNode("another epoch");
+    }
+    return;
+  }
+  NoteDraining(result->draining);
+  for (size_t i = 0; i < std::min(batch.size(), result->renewals.size()); ++i) {
+    const LeaseRenewal& renewal = result->renewals[i];
+    if (renewal.status.ok()) {
+      SetFence(*batch[i], sent, renewal.lease);
+      continue;
+    }
+    if (batch[i] == own_session_) {
+      LoseNode("own session expired");
+      continue;
+    }
+    batch[i]->lost.store(true, std::memory_order_release);
+    for (const OpenedSession& opened : sessions_) {
+      if (opened.session != batch[i]) continue;
+      options_.inbox->Push(
+          SessionLost{opened.sequence, options_.index, renewal.status});
+    }
+  }
+  std::erase_if(sessions_, [](const OpenedSession& opened) {
+    return opened.session->lost.load(std::memory_order_acquire);
+  });
+}
+
+// The node counts a lease from when it got the renewal, answered or not: no
+// later than one call timeout, a third of a lease at most, after it was sent.
+// One and a half leases after the last one the sessions have ended there for
+// certain, and may be opened anew.
+void NodeLink::LoseEndedSessions() {
+  const absl::Time now = clock_.Now();
+  if (now - renewals_sent_ < granted_lease_ * 3 / 2) return;
+  const int64_t ended = absl::ToUnixNanos(now - granted_lease_ / 2);
+  for (const OpenedSession& opened : sessions_) {
+    if (opened.session->fence_ns.load(std::memory_order_acquire) > ended) {
+      continue;
+    }
+    opened.session->lost.store(true, std::memory_order_release);
+    options_.inbox->Push(SessionLost{
+        opened.sequence, options_.index,
+        absl::UnavailableError(absl::StrCat("memory node ", options_.address,
+                                            " has renewed no lease"))});
+  }
+  std::erase_if(sessions_, [](const OpenedSession& opened) {
+    return opened.session->lost.load(std::memory_order_acquire);
+  });
+}
+
+void NodeLink::LoseSessions(const absl::Status& why) {
+  spdlog::warn("{}: {} sessions are lost", std::string(why.message()),
+               sessions_.size());
+  for (const OpenedSession& opened : sessions_) {
+    opened.session->lost.store(true, std::memory_order_release);
+    options_.inbox->Push(SessionLost{opened.sequence, options_.index, why});
+  }
+  sessions_.clear();
+}
+
+}  // namespace farkv
