@@ -1,0 +1,214 @@
+// Which nodes the cache takes, and where pages go when one is full, drains or
+// is lost.
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gpu_worker/tiering/kv_cache.h"
+#include "gtest/gtest.h"
+#include "kv_cache_fixture.h"
+
+namespace farkv {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST_F(KvCacheTest, ANodeThatCannotBeReachedIsNamed) {
+  TieringOptions options = Options();
+  options.memory_nodes = {"7"};
+
+  const auto cache = KvCache::CreateWith(options, geometry_, kQueryHeads,
+                                         *device_, AccessTo(network_, {}));
+
+  EXPECT_EQ(cache.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(cache.status().message().find("7"), absl::string_view::npos);
+}
+
+TEST_F(KvCacheTest, ANodeThatIsGivenTwiceIsRefusedByBothAddresses) {
+  TestNode node(network_, geometry_, "node");
+  TieringOptions options = Options();
+  options.heartbeat = absl::Milliseconds(1);  // one is always on its way
+  options.memory_nodes = {"0", "1"};
+
+  const absl::Status status =
+      KvCache::CreateWith(options, geometry_, kQueryHeads, *device_,
+                          AccessTo(network_, {&node, &node}))
+          .status();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("twice: 0 and 1"));
+}
+
+TEST_F(KvCacheTest, ANodeWithOtherPagesIsRefused) {
+  KvGeometry other = geometry_;
+  other.head_dim = 64;
+  TestNode node(network_, other, "node", 64);
+  TieringOptions options = Options();
+  options.memory_nodes = {"0"};
+
+  const auto cache = KvCache::CreateWith(options, geometry_, kQueryHeads,
+                                         *device_, AccessTo(network_, {&node}));
+
+  EXPECT_EQ(cache.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(cache.status().message().find("page stride"),
+            absl::string_view::npos);
+}
+
+// The node has no room for a page of all three layers: nothing is ever stored.
+TEST_F(KvCacheTest, AFullNodeOnlyMeansThatMoreStaysInT0) {
+  TestNode node(network_, geometry_, "node", 2);
+  auto cache = Make(Options(), {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId id = cache->Open(TestSpec(16, 20, 300)).value();
+  ASSERT_TRUE(harness.Step(id, 20).ok());
+
+  for (int i = 20; i < 200; ++i) ASSERT_TRUE(harness.Step(id, 1).ok());
+
+  EXPECT_EQ(cache->Drain(absl::Milliseconds(50)).code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(cache->Stats(id).t0_tokens, 200);
+}
+
+TEST_F(KvCacheTest, AFullNodeIsPassedOverForAnother) {
+  TestNode small(network_, geometry_, "small", 3);
+  TestNode large(network_, geometry_, "large");
+  auto cache = Make(Options(), {&small, &large});
+  Harness harness(*cache, *stream_, geometry_);
+
+  for (int i = 0; i < 4; ++i) MakeCold(*cache, harness, 150);
+
+  EXPECT_EQ(large.stored_pages() + small.stored_pages(), 4 * 2 * 3);
+}
+
+// Sequences of either order of preference; those that prefer the other node
+// never ask the one that drains.
+TEST_F(KvCacheTest, ADrainingNodeWithoutTheirSessionsIsPassedOver) {
+  TestNode draining(network_, geometry_, "draining");
+  TestNode other(network_, geometry_, "other");
+  auto cache = Make(Options(), {&draining, &other});
+  Harness harness(*cache, *stream_, geometry_);
+  draining.SetDraining(true);
+
+  for (int i = 0; i < 4; ++i) MakeCold(*cache, harness, 150);
+
+  EXPECT_EQ(draining.sessions(), 0);
+  EXPECT_EQ(other.stored_pages(), 4 * 2 * 3);
+}
+
+// Its pages of the first 150 tokens lie on the draining node, which reserves
+// once more and says so.
+TEST_F(KvCacheTest, ADrainingNodeServesASequenceWhoseNewPagesGoElsewhere) {
+  TestNode draining(network_, geometry_, "draining");
+  TestNode other(network_, geometry_, "other");
+  auto cache = Make(Options(), {&draining, &other});
+  Harness harness(*cache, *stream_, geometry_);
+  SequenceId id;
+  do {
+    id = cache->Open(TestSpec(16, 20, 500)).value();
+    ASSERT_TRUE(harness.Step(id, 150).ok());
+    ASSERT_TRUE(cache->Drain(kLong).ok());
+    if (draining.sessions() == 0) cache->Close(id);
+  } while (draining.sessions() == 0);
+  draining.SetDraining(true);
+
+  for (int i = 150; i < 420; ++i) {
+    ASSERT_TRUE(harness.Step(id, 1).ok());
+    ASSERT_TRUE(cache->Drain(kLong).ok());
+  }
+
+  EXPECT_LE(draining.stored_pages(), 4 * 3);
+  EXPECT_EQ(draining.stored_pages() + other.stored_pages(), 6 * 3);
+  EXPECT_GT(cache->Stats(id).cold_rows_fetched, 0);
+}
+
+TEST_F(KvCacheTest, ADrainingNodeAloneServesWhatRunsAndWhatIsRestarted) {
+  TestNode node(network_, geometry_, "node");
+  auto cache = Make(Options(), {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  SequenceId id = cache->Open(TestSpec(16, 20, 400)).value();
+  ASSERT_TRUE(harness.Step(id, 70).ok());
+  ASSERT_TRUE(cache->Drain(kLong).ok());
+  node.SetDraining(true);
+
+  ASSERT_TRUE(harness.Step(id, 130).ok());
+  ASSERT_TRUE(cache->Drain(kLong).ok());
+  EXPECT_EQ(node.stored_pages(), 3 * 3);
+  id = cache->Restart(id, SessionId::Random());
+  ASSERT_TRUE(harness.Step(id, 300).ok());
+  ASSERT_TRUE(cache->Drain(kLong).ok());
+
+  EXPECT_EQ(node.stored_pages(), 4 * 3);
+}
+
+TEST_F(KvCacheTest, ANodeThatDrainsNoMoreIsUsedAgain) {
+  TestNode node(network_, geometry_, "node");
+  TieringOptions options = Options();
+  options.lease = absl::Seconds(10);  // a third of it until it is asked again
+  auto cache = Make(options, {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  node.SetDraining(true);
+  const SequenceId id = cache->Open(TestSpec(16, 20, 400)).value();
+  ASSERT_TRUE(harness.Step(id, 70).ok());
+  EXPECT_FALSE(cache->Drain(absl::Milliseconds(50)).ok());
+  EXPECT_EQ(node.sessions(), 0);
+
+  node.SetDraining(false);
+
+  EXPECT_TRUE(cache->Drain(kLong).ok());
+  EXPECT_EQ(node.stored_pages(), 3);
+}
+
+TEST_F(KvCacheTest, ALostNodeFailsOnlyWhatIsColdOnIt) {
+  auto node = std::make_unique<TestNode>(network_, geometry_, "node");
+  TieringOptions options = Options();
+  options.heartbeat = absl::Seconds(2);  // so often a lost node is tried again
+  auto cache = Make(options, {node.get()});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId cold = MakeCold(*cache, harness, 150);
+  const SequenceId warm = cache->Open(TestSpec(16, 20, 100)).value();
+  ASSERT_TRUE(harness.Step(warm, 20).ok());
+
+  node->SetDown(true);
+  const absl::Time noticed = absl::Now() + kLong;
+  while (cache->Peers()[0].healthy) ASSERT_LT(absl::Now(), noticed);
+
+  // The rows fetched ahead may have come before.
+  absl::Status status;
+  for (int i = 0; i < 3 && status.ok(); ++i) status = harness.Step(cold, 1);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(harness.Step({{warm, 1}, {cold, 1}}).ok());
+  EXPECT_EQ(cache->failed_sequences(), std::vector<SequenceId>{cold});
+  EXPECT_TRUE(harness.Step(warm, 1).ok());
+  node->SetDown(false);
+  // Same epoch, lease not over: its rows are read again.
+  const absl::Time end = absl::Now() + kLong;
+  do {
+    status = harness.Step(cold, 1);
+  } while (!status.ok() && absl::Now() < end);
+  EXPECT_TRUE(status.ok()) << status;
+  cache = nullptr;
+}
+
+TEST_F(KvCacheTest, AfterARestartWholePagesAreStoredAgain) {
+  TestNode node(network_, geometry_, "node");
+  auto cache = Make(Options(), {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  SequenceSpec spec = TestSpec(16, 200, 300);  // the prompt stays in T0
+  const SequenceId id = cache->Open(spec).value();
+  ASSERT_TRUE(harness.Step(id, 200).ok());
+  ASSERT_TRUE(cache->Drain(kLong).ok());
+  ASSERT_EQ(cache->Stats(id).stored_pages, 3);
+
+  node.Restart();
+
+  const absl::Time end = absl::Now() + kLong;
+  while (cache->Stats(id).stored_pages < 6 && absl::Now() < end) {
+    cache->Drain(absl::Milliseconds(200)).IgnoreError();
+  }
+  EXPECT_GE(cache->Stats(id).stored_pages, 6);
+  EXPECT_EQ(node.stored_pages(), 3 * 3);
+}
+
+}  // namespace
+}  // namespace farkv
