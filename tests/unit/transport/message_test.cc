@@ -1,6 +1,7 @@
 #include "common/transport/message.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -62,6 +63,27 @@ TEST(MessageTest, TheHeaderHasItsFrozenBytes) {
             "0b00000000000000"
             "000000000000000000000000");
   EXPECT_EQ(Hex(std::span(bytes).subspan(76)), "d07eea07");
+}
+
+// Frozen with the version: nodes and workers of different releases must mean
+// the same by a number. A new type gets a new one.
+TEST(MessageTest, EveryTypeHasItsFrozenNumber) {
+  const std::pair<MessageType, int> types[] = {
+      {MessageType::kHelloRequest, 1},   {MessageType::kHelloReply, 2},
+      {MessageType::kPingRequest, 3},    {MessageType::kPingReply, 4},
+      {MessageType::kStoreRequest, 5},   {MessageType::kStoreReply, 6},
+      {MessageType::kFetchRequest, 7},   {MessageType::kFetchReply, 8},
+      {MessageType::kAttendRequest, 9},  {MessageType::kAttendReply, 10},
+      {MessageType::kScoresRequest, 11}, {MessageType::kScoresReply, 12}};
+  for (const auto& [type, number] : types) {
+    MessageHeader header = SampleHeader();
+    header.type = type;
+
+    const EncodedHeader bytes = Encode(header, "");
+
+    EXPECT_EQ(LoadLe<uint16_t>(&bytes[6]), number);
+    EXPECT_EQ(IsReply(type), number % 2 == 0) << number;
+  }
 }
 
 TEST(MessageTest, AHeaderSurvivesTheRoundTrip) {
