@@ -173,7 +173,8 @@ def write(name, data):
     (seeds / name).write_bytes(data)
 
 
-for make in (page_t1, page_t2, store_request, store_reply, fetch_request,
-             fetch_reply, attend_request, attend_reply, scores_request,
-             scores_reply):
-    write(make.__name__, make())
+if __name__ == "__main__":
+    for make in (page_t1, page_t2, store_request, store_reply, fetch_request,
+                 fetch_reply, attend_request, attend_reply, scores_request,
+                 scores_reply):
+        write(make.__name__, make())
