@@ -47,7 +47,7 @@ void Worker::NodeMetrics::ShowTransport(Metrics& metrics,
 
 Worker::Worker(WorkerFlags flags) : flags_(std::move(flags)) {}
 
-Worker::~Worker() = default;
+Worker::~Worker() { StopServing(); }
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(
     WorkerFlags flags, std::map<std::string, std::string> config) {
@@ -76,10 +76,22 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(
   FARKV_ASSIGN_OR_RETURN(w.http_,
                          HttpServer::Start(w.flags_.metrics_listen, w.metrics_,
                                            [&w] { w.RefreshGauges(); }));
-  w.server_->SetServing(true);
   w.admin_server_->SetServing(true);
-  w.http_->SetReady(true);
+  // Whoever drains it, by signal or by the admin service.
+  FARKV_RETURN_IF_ERROR(
+      w.engine_->WatchLeft([&w](RequestQueue::Left) { w.ShowReadiness(); })
+          .status());
   return worker;
+}
+
+// Several threads may call it at once; whoever writes last looks again.
+void Worker::ShowReadiness() {
+  bool draining = false;
+  do {
+    draining = engine_->Load().draining;
+    server_->SetServing(!draining);
+    http_->SetReady(!draining);
+  } while (engine_->Load().draining != draining);
 }
 
 void Worker::RefreshGauges() {
@@ -108,17 +120,19 @@ void Worker::RefreshGauges() {
 void Worker::DrainAndStop() {
   // Refuses before anybody is told so.
   engine_->SetDraining(true);
-  http_->SetReady(false);
-  server_->SetServing(false);
   if (!engine_->WaitIdle(flags_.drain_grace)) {
     spdlog::warn("drain: requests still run after {}; cancelling them",
                  absl::FormatDuration(flags_.drain_grace));
   }
-  http_.reset();
-  // The services ask the engine until their servers are down.
-  engine_->Stop();
-  server_->Shutdown(absl::Seconds(1));
-  admin_server_->Shutdown(absl::Seconds(1));
+  StopServing();
+}
+
+// Ends all threads that may show readiness; the services ask the engine until
+// their servers are down.
+void Worker::StopServing() {
+  if (engine_ != nullptr) engine_->Stop();
+  if (server_ != nullptr) server_->Shutdown(absl::Seconds(1));
+  if (admin_server_ != nullptr) admin_server_->Shutdown(absl::Seconds(1));
 }
 
 }  // namespace farkv

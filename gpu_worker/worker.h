@@ -45,6 +45,9 @@ class Worker {
   explicit Worker(WorkerFlags flags);
   // Gauges that are read from snapshots at each scrape.
   void RefreshGauges();
+  // Health and /readyz say whether new requests are taken.
+  void ShowReadiness();
+  void StopServing();
 
   struct Gauges {
     Gauge t0_capacity, t0_used, staging, running, waiting;
