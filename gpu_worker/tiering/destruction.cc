@@ -256,6 +256,7 @@ bool WantsQueries(const Sequence& sequence, int64_t end) {
 
 void DropDead(Sequence& sequence, Page& page, T0Lines& lines) {
   if (page.state == StoreState::kStoring || page.alive == page.written) return;
+  if (page.sent && page.state == StoreState::kFull && page.alive != 0) return;
   PageTable& table = sequence.table;
   for (int slot = 0; slot < kPageTokens; slot += table.granularity()) {
     const uint64_t group = table.GroupMask(slot);

@@ -45,6 +45,9 @@ struct Page {
   // Changes whenever runs must say something else; never the same twice
   // within a table.
   uint64_t version = 0;
+  // Where it is to be stored the page may lie already, for want of an answer:
+  // a repetition must bring the same bytes.
+  bool sent = false;
   // Its node counts rows as live that have been destroyed since.
   bool eviction_due = false;
 

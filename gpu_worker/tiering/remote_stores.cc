@@ -32,6 +32,7 @@ void RemoteTier::Handle(const PageStored& event, SequenceMap& sequences,
     DropUnwanted(*sequence, page, lines);
   } else {
     page.state = StoreState::kFull;
+    page.sent = same_place;
     remote.retry_at = Now() + kFirstRetry * (1 << std::min(remote.failures++,
                                                            kMaxRetryDoublings));
   }
@@ -61,6 +62,7 @@ void RemoteTier::Store(Sequence& sequence, const T0Lines& lines) {
       continue;
     }
     page.state = StoreState::kStoring;
+    page.sent = true;
     stores_.Start(sequence.id, sequence.spec.session, page, place, lines,
                   link(place.node));
   }

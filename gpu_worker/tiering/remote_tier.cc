@@ -183,6 +183,7 @@ void RemoteTier::Handle(const SessionLost& event, SequenceMap& sequences) {
         continue;
       }
       if (page.state == StoreState::kStored) page.state = StoreState::kFull;
+      page.sent = false;
     }
     remote.pages[i] = RemotePage();
     remote.first_unreserved = std::min(remote.first_unreserved, index);

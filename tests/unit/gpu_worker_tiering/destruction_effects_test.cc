@@ -208,12 +208,16 @@ TEST_F(DestructionEffectsTest,
               HasSubstr("a budget of 80 tokens cannot hold"));
 }
 
-// Refuses to send fetches of some layers, one bit each.
+// Refuses to send fetches of some layers, one bit each, and loses answers to
+// stores.
 class FussyTransport final : public Transport {
  public:
   FussyTransport(std::unique_ptr<Transport> inner,
-                 const std::atomic<uint32_t>& refused_layers)
-      : inner_(std::move(inner)), refused_layers_(refused_layers) {}
+                 const std::atomic<uint32_t>& refused_layers,
+                 std::atomic<int>& lost_stores)
+      : inner_(std::move(inner)),
+        refused_layers_(refused_layers),
+        lost_stores_(lost_stores) {}
 
   absl::StatusOr<uint16_t> Listen(const std::string& host,
                                   uint16_t port) override {
@@ -228,6 +232,9 @@ class FussyTransport final : public Transport {
     if (request.header.type == MessageType::kFetchRequest &&
         (refused_layers_ >> request.header.layer & 1) != 0) {
       return absl::UnavailableError("no fetches now");
+    }
+    if (request.header.type == MessageType::kStoreRequest) {
+      callback = LosingAnswers(std::move(callback));
     }
     return inner_->Submit(peer, std::move(request), std::move(callback));
   }
@@ -244,8 +251,20 @@ class FussyTransport final : public Transport {
   TransportCounters counters() const override { return inner_->counters(); }
 
  private:
+  ReplyCallback LosingAnswers(ReplyCallback callback) {
+    return [this, callback = std::move(callback)](
+               absl::StatusOr<Message> reply) mutable {
+      if (reply.ok() && lost_stores_ > 0) {
+        --lost_stores_;
+        reply = absl::DeadlineExceededError("the answer was lost");
+      }
+      std::move(callback)(std::move(reply));
+    };
+  }
+
   const std::unique_ptr<Transport> inner_;
   const std::atomic<uint32_t>& refused_layers_;
+  std::atomic<int>& lost_stores_;
 };
 
 // A node of its own, over UCX.
@@ -261,7 +280,7 @@ class DestructionOnNodeTest : public DestructionEffectsTest {
       auto inner = make(std::move(given));
       if (!inner.ok()) return inner.status();
       return std::make_unique<FussyTransport>(*std::move(inner),
-                                              refused_layers_);
+                                              refused_layers_, lost_stores_);
     };
     access.clock = &clock_;
     access.control =
@@ -313,6 +332,7 @@ class DestructionOnNodeTest : public DestructionEffectsTest {
   std::atomic<int> lost_answers_{0};  // to be lost, of calls that tell
   static constexpr uint32_t kAllLayers = 7;
   std::atomic<uint32_t> refused_layers_{0};
+  std::atomic<int> lost_stores_{0};  // answers to be lost
   ManualClock clock_;
   std::unique_ptr<Node> node_;
   std::unique_ptr<KvCache> cache_;
@@ -353,6 +373,26 @@ TEST_F(DestructionOnNodeTest,
   for (const uint64_t live : youngest.live) {
     EXPECT_EQ(live, 7u);  // positions 256 to 258
   }
+  cache_ = nullptr;
+}
+
+TEST_F(DestructionOnNodeTest,
+       APageWhoseStoreWentUnansweredIsStoredThoughRowsAreDestroyedMeanwhile) {
+  Start(InProcessNodeOptions("n0"), Options(ColdMode::kPrefetch));
+  Harness harness(*cache_, *stream_, geometry_);
+  const SequenceId id = cache_->Open(Spec(Fixed("recency", 100))).value();
+  ASSERT_TRUE(harness.Step(id, int{kPrompt}).ok());
+  lost_stores_ = 1;
+  while (cache_->num_tokens(id) < 3 * kPageTokens) {
+    ASSERT_TRUE(harness.Step(id, 1).ok());
+  }
+  ASSERT_GT(cache_->Stats(id).destroyed_rows, 0);
+
+  clock_.Advance(absl::Seconds(1));
+
+  EXPECT_TRUE(cache_->Drain(kLong).ok());
+  EXPECT_EQ(cache_->Stats(id).stored_pages, 3);
+  EXPECT_EQ(lost_stores_, 0);
   cache_ = nullptr;
 }
 
