@@ -1,6 +1,7 @@
 #include "memory_node/data/attend_handler.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -167,6 +168,17 @@ absl::StatusOr<Part> PreparePart(const AttendContext& context,
   part.index = index;
   FARKV_ASSIGN_OR_RETURN(part.geometry, context.directory.CheckCaller(caller));
   FARKV_RETURN_IF_ERROR(CheckGeometry(request.geometry, part.geometry));
+  if (call.layer < 0 || call.layer >= part.geometry.num_layers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("layer ", call.layer, " of a session with ",
+                     part.geometry.num_layers, " layers"));
+  }
+  // What a query may see of a page is computed from both.
+  constexpr int64_t kMaxPosition = int64_t{kMaxSequencePages} * kPageTokens - 1;
+  if (sequence.position > kMaxPosition) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "position ", sequence.position, ", must be at most ", kMaxPosition));
+  }
   part.all_live.assign(static_cast<size_t>(part.geometry.num_kv_heads),
                        ~uint64_t{0});
   FARKV_RETURN_IF_ERROR(
@@ -233,6 +245,9 @@ void Compute(const AttendContext& context, const AttendRequest& request,
     if (!request.sequences[parts[static_cast<size_t>(sequence)].index].scored) {
       return;
     }
+    // A page without live rows need not be there, and has no mass.
+    const auto is_empty = [](float max) { return std::isinf(max) && max < 0; };
+    if (std::all_of(m, m + heads, is_empty)) return;
     KeptLeaves& leaves = parts[static_cast<size_t>(sequence)].leaves;
     leaves.pages.push_back(rows[static_cast<size_t>(sequence)]
                                .pages[static_cast<size_t>(page)]

@@ -86,6 +86,7 @@ bool AttendScores::Keep(const SessionId& session, int32_t layer,
                         KeptLeaves leaves) {
   const std::shared_ptr<SessionScores> scores = FindOrAdd(session);
   absl::MutexLock lock(&scores->mutex);
+  if (scores->forgotten) return true;
   const auto applied = scores->applied.find(layer);
   if (applied != scores->applied.end() && leaves.step <= applied->second) {
     return true;
@@ -148,6 +149,7 @@ void AttendScores::ForgetClosed(
       sessions_.erase(found);
     }
     absl::MutexLock lock(&gone->mutex);
+    gone->forgotten = true;
     for (const auto& [layer, leaves] : gone->kept) {
       kept_bytes_ -= leaves.bytes();
     }

@@ -76,6 +76,8 @@ class AttendScores {
  private:
   struct SessionScores {
     absl::Mutex mutex;
+    // Found before its session was closed, and not to be filled any more.
+    bool forgotten ABSL_GUARDED_BY(mutex) = false;
     absl::flat_hash_map<int32_t, KeptLeaves> kept
         ABSL_GUARDED_BY(mutex);  // by layer
     absl::flat_hash_map<int32_t, uint64_t> applied

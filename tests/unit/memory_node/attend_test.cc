@@ -1,6 +1,7 @@
 // Pushdown on the node: subtrees of stored pages have the bits of the worker's
 // own attention, and the weights come back as scores, once.
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "common/base/bf16.h"
@@ -256,6 +257,47 @@ TEST_F(AttendTest, APageWithoutLiveRowsNeedNotBeThereAndCompletesItsSubtree) {
   ASSERT_EQ((*replies)[0].code, absl::StatusCode::kOk);
   ASSERT_EQ((*replies)[0].subtrees.size(), 1u);
   EXPECT_EQ((*replies)[0].subtrees[0].level, 1u);
+}
+
+TEST_F(AttendTest, PagesWithoutLiveRowsKeepNoWeights) {
+  const AttendPage page = {0, StorePage(0), {}};
+  ASSERT_TRUE(Attend(Request({page}), 1).ok());
+  const size_t of_one_page = scores_.kept_bytes();
+  std::vector<AttendPage> pages = {page};
+  for (int32_t dead = 1000; dead < 2000; ++dead) {
+    pages.push_back({dead, Generation{}, {0, 0}});
+  }
+
+  AttendRequest request = Request(pages);
+  request.sequences[0].position = 2000 * kPageTokens;
+  ASSERT_TRUE(Attend(request, 2).ok());
+
+  EXPECT_EQ(scores_.kept_bytes(), of_one_page);
+}
+
+TEST_F(AttendTest, ALayerThatTheSessionDoesNotHaveIsRefused) {
+  for (const int32_t layer : {-1, 3, 99}) {
+    const auto reply = AttendPages(context_, {"tenant", Epoch{77}, layer, 1},
+                                   EncodeAttendRequest(Request({})).value());
+    ASSERT_TRUE(reply.ok());
+    const auto replies = DecodeAttendReply(*reply);
+    ASSERT_TRUE(replies.ok());
+    EXPECT_EQ((*replies)[0].code, absl::StatusCode::kInvalidArgument) << layer;
+  }
+  EXPECT_EQ(scores_.num_sessions(), 0u);
+}
+
+TEST_F(AttendTest, APositionBehindTheLongestSequenceIsRefused) {
+  AttendRequest request = Request({{0, StorePage(0), {}}});
+  for (const int64_t position : {std::numeric_limits<int64_t>::max(),
+                                 int64_t{kMaxSequencePages} * kPageTokens}) {
+    request.sequences[0].position = position;
+    const auto replies = Attend(request);
+    ASSERT_TRUE(replies.ok());
+    EXPECT_EQ((*replies)[0].code, absl::StatusCode::kInvalidArgument);
+  }
+  request.sequences[0].position = int64_t{kMaxSequencePages} * kPageTokens - 1;
+  EXPECT_EQ((*Attend(request))[0].code, absl::StatusCode::kOk);
 }
 
 // The subtrees that attention gives over `blocks` of 64 rows each, pages
