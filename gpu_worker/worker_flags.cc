@@ -70,7 +70,9 @@ void WorkerFlags::Register(Flags& flags) {
                    "Sequences that run at once");
   flags.AddInteger("max-queue", &max_queue_, 1, 1 << 20,
                    "Requests that may wait");
-  flags.AddInteger("threads", &threads_, 1, 1024, "Threads of the CPU kernels");
+  flags.AddInteger("threads", &threads_, 1, kMaxThreads,
+                   "Threads of the CPU kernels; unless given, as many as the "
+                   "process has CPUs, by affinity and cgroup quota");
   flags.AddInteger("seed", &seed_, 0, std::numeric_limits<int64_t>::max(),
                    "Seed of requests that name none");
   flags.AddChoice("kv-dtype", &kv_dtype_, {"bf16", "f32"}, "Type of KV rows");

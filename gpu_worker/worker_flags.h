@@ -2,8 +2,10 @@
 #ifndef FARKV_GPU_WORKER_WORKER_FLAGS_H_
 #define FARKV_GPU_WORKER_WORKER_FLAGS_H_
 
+#include <algorithm>
 #include <string>
 
+#include "common/process/cpu_count.h"
 #include "common/process/flags.h"
 #include "common/rpc/tls_options.h"
 #include "common/telemetry/log.h"
@@ -29,12 +31,15 @@ struct WorkerFlags {
   absl::Status Finish();
 
  private:
+  static constexpr int64_t kMaxThreads = 1024;
+
   std::string kv_dtype_ = "bf16";
   std::string cold_ = "auto";
   std::string exactness_ = "bitwise";
   std::string prompt_placement_ = "t0";
   std::string placement_ = "attention";
-  int64_t max_sequences_ = 8, max_queue_ = 64, threads_ = 2, seed_ = 0;
+  int64_t max_sequences_ = 8, max_queue_ = 64, seed_ = 0;
+  int64_t threads_ = std::min<int64_t>(AvailableCpus(), kMaxThreads);
   int64_t granularity_ = 64, interval_ = 64, sinks_ = 4, recent_ = 128;
   int64_t stripe_ = 1024, replicas_ = 1, t2_bits_ = 8;
   int32_t t2_ratio_ = 0;
