@@ -161,6 +161,9 @@ class AccuracyBench {
     if (row.policy.has_value() && DestroyedShare(outcome) == 0) {
       fail("destroyed nothing");
     }
+    if (row.selects() && GroupsReadShare(outcome) == 1) {
+      fail("read every group");
+    }
     if (!options_.asserts_gaps()) return;
     if (row.is_full() && full.answered() < set.gate) {
       fail(absl::StrCat("answers ", 100 * full.answered(),

@@ -28,6 +28,7 @@ RowEngine::RowEngine(const AccuracyRunOptions& options,
   options_.placement.hbm_ratio = row.hbm_ratio;
   options_.tiering.t2_ratio = row.t2_ratio;
   options_.tiering.t2_bits = row.t2_bits;
+  options_.positions = row.positions;
   if (!row.uses_nodes()) return;
   UseCluster(cluster, ColdMode::kMap, options_);
   options_.tiering.stripe_tokens = 128;

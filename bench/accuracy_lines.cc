@@ -163,6 +163,13 @@ double DestroyedShare(const RowOutcome& outcome) {
   return Means(outcome).Tier(&SequenceTierStats::destroyed_share);
 }
 
+double GroupsReadShare(const RowOutcome& outcome) {
+  const Means means(outcome);
+  const double read = means.Tier(&SequenceTierStats::selected_groups);
+  const double skipped = means.Tier(&SequenceTierStats::skipped_groups);
+  return read + skipped > 0 ? read / (read + skipped) : 1;
+}
+
 double RoundedTokens(const AccuracyRow& row, const RowOutcome& outcome) {
   return Means(outcome).Tier(row.rounding.has_value()
                                  ? &SequenceTierStats::t1_tokens
@@ -189,6 +196,9 @@ BenchLine MakeAccuracyLine(const AccuracyResult& result) {
   const Means means(result.outcome);
   AddShares(result, means, line);
   AddTiers(result, means, line);
+  if (row.selects()) {
+    line.metrics["groups_read"] = 100 * GroupsReadShare(result.outcome);
+  }
   if (row.measures_ranges) AddRanges(result.outcome.ranges, line);
   return line;
 }

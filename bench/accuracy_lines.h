@@ -32,6 +32,8 @@ BenchLine MakeAccuracyLine(const AccuracyResult& result);
 // Means over a row's programs that checks need as well.
 double ColdRowsRead(const RowOutcome& outcome);
 double DestroyedShare(const RowOutcome& outcome);
+// Of the groups of rows in layers that select; 1 where none does.
+double GroupsReadShare(const RowOutcome& outcome);
 // Tokens that attention reads in rounded form.
 double RoundedTokens(const AccuracyRow& row, const RowOutcome& outcome);
 

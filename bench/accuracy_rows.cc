@@ -101,9 +101,39 @@ AccuracyRow Proportional(const Named& policy, int percent) {
   return row;
 }
 
+AccuracyRow Quest(int percent, const PolicySizes& sizes) {
+  AccuracyRow row;
+  row.name = absl::StrCat("quest-", percent);
+  row.selection.policy = SelectionPolicy::kQuest;
+  row.selection.budget_ratio = percent * 100;
+  row.selection.group_tokens = static_cast<int32_t>(sizes.interval);
+  return row;
+}
+
+// The fixed rows under the other ways to count positions, for policies whose
+// decisions do not look at keys, so that the same rows are destroyed.
+void AddPositionModes(const std::vector<Named>& policies,
+                      std::vector<AccuracyRow>& rows) {
+  for (const Named& policy : policies) {
+    if (policy.first != "recency" && policy.first != "random-shared" &&
+        policy.first != "streaming-llm") {
+      continue;
+    }
+    for (int percent : {50, 25}) {
+      AccuracyRow& mixed = rows.emplace_back(Fixed(policy, percent));
+      mixed.name += "-mixed";
+      mixed.positions = PositionMode::kMixed;
+      AccuracyRow& compact = rows.emplace_back(Fixed(policy, percent));
+      compact.name += "-compact";
+      compact.positions = PositionMode::kCompact;
+    }
+  }
+}
+
 }  // namespace
 
 const char* AccuracyRow::budget_kind() const {
+  if (selects()) return "selection";
   return policy.has_value() ? BudgetKindName(budget.kind) : "none";
 }
 
@@ -144,6 +174,8 @@ std::vector<AccuracyRow> AllAccuracyRows(const PolicySizes& sizes) {
     rows.push_back(Fixed(policy, 25));
     rows.push_back(Proportional(policy, 50));
   }
+  AddPositionModes(policies, rows);
+  for (int percent : {50, 25, 10}) rows.push_back(Quest(percent, sizes));
   for (AccuracyRow& row : rows) row.sizes = sizes;
   return rows;
 }

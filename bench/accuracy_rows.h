@@ -11,6 +11,8 @@
 #include "bench/accuracy_rounding.h"
 #include "common/policy/destruction_event.h"
 #include "common/policy/placement_settings.h"
+#include "common/policy/selection.h"
+#include "gpu_worker/engine/engine_options.h"
 
 namespace farkv::bench {
 
@@ -37,11 +39,17 @@ struct AccuracyRow {
   std::optional<DestructionPolicy> policy;
   DestructionBudget budget;
   int32_t share = 0;  // kFixed, per 10,000
+  PositionMode positions = PositionMode::kAbsolute;
+  // What a step reads, with nothing destroyed; kNone: everything.
+  SelectionSettings selection;
 
-  bool is_full() const { return !uses_nodes() && !policy.has_value(); }
+  bool is_full() const { return !uses_nodes() && is_exact(); }
   bool uses_nodes() const { return hbm_ratio < kRatioOne; }
-  // Nothing is destroyed and nothing is rounded.
-  bool is_exact() const { return !policy.has_value() && !is_rounded(); }
+  // Everything is read as it was written.
+  bool is_exact() const {
+    return !policy.has_value() && !is_rounded() && !selects();
+  }
+  bool selects() const { return selection.policy != SelectionPolicy::kNone; }
   bool is_rounded() const { return t2_ratio > 0 || rounding.has_value(); }
   const char* budget_kind() const;
 

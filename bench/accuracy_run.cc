@@ -111,6 +111,7 @@ GenerationRequest MakeRequest(const EncodedProgram& program,
     request.destruction = row.Destruction(
         static_cast<int64_t>(request.prompt.size()), request.max_new_tokens);
   }
+  if (row.selects()) request.selection = row.selection;
   return request;
 }
 

@@ -93,9 +93,15 @@ def against_full(line, digits):
         f"{number(m['against_full_95'], digits)}")
 
 
+def budget(line):
+    groups = line["metrics"].get("groups_read")
+    return line["params"]["budget"] + (
+        "" if groups is None else f", {number(groups)} % of groups read")
+
+
 def table_row(line, name):
     m = line["metrics"]
-    return [name, line["params"]["budget"],
+    return [name, budget(line),
             f"**{number(line['value'])}** ({number(m['low_95'])} to "
             f"{number(m['high_95'])})", against_full(line, 1),
             number(m["tokens_right"]), number(m["operand_present"]),
@@ -104,7 +110,7 @@ def table_row(line, name):
 
 def text_row(line, name):
     ratio = "–" if is_full(line) else f"{100 * line['ratio']:.2f}"
-    return [name, line["params"]["budget"], f"**{line['value']:.4f}**",
+    return [name, budget(line), f"**{line['value']:.4f}**",
             against_full(line, 4), ratio,
             number(line["metrics"]["perplexity"], 2), destroyed(line),
             kib(line)]
@@ -197,7 +203,8 @@ def scatter(path, tasks, x_of, x_label, chosen):
     rows = -(-len(tasks) // columns)
     figure, axes = pyplot.subplots(rows, columns, squeeze=False, sharey=True,
                                    figsize=(4.2 * columns, 3.2 * rows))
-    kinds = {"none": "o", "bounds": "s", "fixed": "^", "proportional": "v"}
+    kinds = {"none": "o", "bounds": "s", "fixed": "^", "proportional": "v",
+             "selection": "D"}
     for axis, (task, lines) in zip(axes.flat, tasks.items()):
         for kind, marker in kinds.items():
             points = [line for line in lines

@@ -113,6 +113,35 @@ TEST(AccuracyRowsTest, NamesAreUniqueAndEveryDestructionIsValid) {
   }
 }
 
+TEST(AccuracyRowsTest, SelectionReadsLessAndIsNeitherFullNorExact) {
+  const auto rows = ChooseAccuracyRows({"quest-*"}, kChainSizes);
+  ASSERT_TRUE(rows.ok());
+  ASSERT_EQ(rows->size(), 4u);
+  for (size_t i = 1; i < rows->size(); ++i) {
+    const AccuracyRow& row = (*rows)[i];
+    EXPECT_FALSE(row.is_full() || row.is_exact()) << row.name;
+    EXPECT_TRUE(row.selection.Validate().ok()) << row.selection.Validate();
+    EXPECT_STREQ(row.budget_kind(), "selection");
+  }
+}
+
+TEST(AccuracyRowsTest, PositionModesDestroyWhatTheirAbsoluteRowDoes) {
+  const auto rows = ChooseAccuracyRows({"*"}, kChainSizes);
+  ASSERT_TRUE(rows.ok());
+  int compared = 0;
+  for (const AccuracyRow& row : *rows) {
+    if (row.positions == PositionMode::kAbsolute) continue;
+    const std::string base = row.name.substr(0, row.name.rfind('-'));
+    const auto absolute = ChooseAccuracyRows({base}, kChainSizes);
+    ASSERT_TRUE(absolute.ok()) << absolute.status();
+    EXPECT_EQ(absolute->back().share, row.share);
+    EXPECT_EQ(absolute->back().policy->index(), row.policy->index());
+    EXPECT_EQ(absolute->back().positions, PositionMode::kAbsolute);
+    ++compared;
+  }
+  EXPECT_EQ(compared, 12);
+}
+
 TEST(AccuracyRowsTest, RoundedRowsAreNotExactAndKeepNothingInT0) {
   const auto rows = ChooseAccuracyRows({"t2-*"}, kChainSizes);
   ASSERT_TRUE(rows.ok());
