@@ -92,11 +92,13 @@ void PrintRates(const Options& options, const char* case_name,
   line.unit = "tokens/s";
   line.runs = options.rounds;
   line.spread = Spread(rates);
-  line.params = {{"prompt_tokens", options.prompt_tokens},
-                 {"new_tokens", options.new_tokens},
-                 {"threads", options.threads},
-                 {"kernel", KernelTarget()},
-                 {"quantised", HasAvx512Vnni() ? "avx512vnni" : "highway"}};
+  line.params = {
+      {"prompt_tokens", options.prompt_tokens},
+      {"new_tokens", options.new_tokens},
+      {"threads", options.threads},
+      {"kernel", KernelTarget()},
+      // What runs them where the file has any.
+      {"quantised_kernel", HasAvx512Vnni() ? "avx512vnni" : "highway"}};
   Print(line);
 }
 

@@ -119,7 +119,7 @@ def bench_line(case, options, farkv, ours, theirs):
             "new_tokens": options.new_tokens,
             "threads": options.threads,
             "kernel": line["params"]["kernel"],
-            "quantised": line["params"]["quantised"],
+            "quantised_kernel": line["params"]["quantised_kernel"],
             "llama_cpp": llama_cpp.llama_print_system_info().decode().strip(),
             "flash_attention": options.flash_attention,
         },
