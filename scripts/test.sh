@@ -39,8 +39,10 @@ run() {
   preset=$1
   shift
   echo "== $preset: run tests"
+  began=$(date +%s)
   ctest --test-dir "build/$preset" --output-on-failure --no-tests=error \
     -j "$jobs" "$@"
+  echo "== $preset: ran its tests in $(($(date +%s) - began)) s"
 }
 
 ./scripts/setup.sh
