@@ -41,6 +41,13 @@ if(DEFINED farkv_sanitize)
   target_compile_options(farkv_options INTERFACE ${farkv_sanitize})
   target_link_options(farkv_options INTERFACE ${farkv_sanitize})
 endif()
+# A sanitizer build takes its minutes in the vector kernels, once per Highway
+# target. It keeps the fallback and AVX2 or newer; what the targets compute is
+# compared in the release build, on all of them.
+if(FARKV_SANITIZER)
+  target_compile_definitions(farkv_options INTERFACE
+    "HWY_BROKEN_TARGETS=(HWY_SSSE3|HWY_SSE4$<$<STREQUAL:${FARKV_SANITIZER},thread>:|HWY_AVX3>)")
+endif()
 if(FARKV_SANITIZER STREQUAL "thread")
   include(Tsan)
   target_link_libraries(farkv_options INTERFACE farkv_tsan_absl)
