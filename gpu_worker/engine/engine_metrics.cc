@@ -67,6 +67,10 @@ EngineMetrics EngineMetrics::Register(Metrics* metrics) {
       metrics->AddCounter(p + "repeated_steps_total",
                           "Forward passes discarded because a page they read "
                           "was given away meanwhile");
+  m.split_steps = metrics->AddCounter(
+      p + "split_steps_total",
+      "Forward passes made in two parts because of the size of their cold "
+      "rows");
   m.parked_sequences =
       metrics->AddCounter(p + "parked_sequences_total",
                           "Sequences whose lines were dropped to make room");

@@ -18,7 +18,8 @@ struct DestructionMetrics {
 struct EngineMetrics {
   Counter requests, generated_tokens, prompt_tokens, steps;
   FailureCounter failures;
-  Counter repeated_steps, parked_sequences, recoveries, recomputed_tokens;
+  Counter repeated_steps, split_steps, parked_sequences, recoveries,
+      recomputed_tokens;
   Counter cold_rows_mapped, cold_rows_fetched, cold_rows_pushed_down;
   Counter late_fetches, promoted_tokens;
   Counter postponed_evictions, skipped_evictions;

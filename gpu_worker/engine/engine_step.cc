@@ -107,18 +107,37 @@ void Engine::Loop::StepOnce() {
     running_.front()->parked = false;
     batch.push_back(running_.front().get());
   }
-  // Each round takes at least one sequence out of the batch, or is the last.
+  RunBatch(std::move(batch), /*is_all=*/true);
+}
+
+// Each round takes at least one sequence out of the batch, or is the last.
+void Engine::Loop::RunBatch(Batch batch, bool is_all) {
   while (!batch.empty()) {
     const absl::Status status = Step(batch);
     if (status.ok()) return;
+    if (absl::IsOutOfRange(status) && batch.size() > 1) {
+      return RunHalves(batch);
+    }
     if (absl::IsResourceExhausted(status)) {
-      if (batch.size() == 1) return WaitForRoom(*batch.front(), status);
+      if (batch.size() == 1) {
+        return is_all ? WaitForRoom(*batch.front(), status)
+                      : Park(*batch.front());
+      }
       MakeRoom(batch);
       continue;
     }
     if (batch.size() == 1) return Mend(*batch.front(), status);
     if (!MendNamed(batch, status)) return RunAlone(batch);
   }
+}
+
+// Their cold rows are too many for one step. The bits of each are the same in
+// any company.
+void Engine::Loop::RunHalves(const Batch& batch) {
+  metrics_.split_steps.Increment();
+  const auto middle = batch.begin() + static_cast<ptrdiff_t>(batch.size() / 2);
+  RunBatch({batch.begin(), middle}, /*is_all=*/false);
+  RunBatch({middle, batch.end()}, /*is_all=*/false);
 }
 
 // Recovers the sequences whose cold rows failed the step, and takes them out of
@@ -148,6 +167,9 @@ bool Engine::Loop::MendNamed(Batch& batch, const absl::Status& why) {
 
 // After a step of this sequence alone, or one that failed for its rows.
 void Engine::Loop::Mend(RunningSequence& sequence, const absl::Status& why) {
+  if (absl::IsOutOfRange(why)) {
+    return Fail(sequence, absl::ResourceExhaustedError(why.message()));
+  }
   if (!IsLostRows(why)) return Fail(sequence, why);
   if (sequence.recoveries() < kMaxRecoveries) return Recover(sequence, why);
   Fail(sequence,

@@ -62,8 +62,8 @@ std::vector<ReadPage> ColdReads::ListPages(
   return pages;
 }
 
-void ColdReads::Begin(std::span<StepPart> parts,
-                      const std::vector<bool>& pushdown) {
+absl::Status ColdReads::Begin(std::span<StepPart> parts,
+                              const std::vector<bool>& pushdown) {
   parts_ = parts;
   ++step_number_;
   layer_in_use_ = -1;
@@ -84,6 +84,7 @@ void ColdReads::Begin(std::span<StepPart> parts,
       reads.requested = reads.pages;
     }
   }
+  FARKV_RETURN_IF_ERROR(CheckLayerFits());
   const int window = std::min(options_.prefetch_layers, geometry_.num_layers);
   for (int layer = 0; layer < window; ++layer) {
     for (StepPart& part : parts_) {
@@ -91,6 +92,7 @@ void ColdReads::Begin(std::span<StepPart> parts,
       Request(*part.sequence, layer, /*ahead=*/layer > 0);
     }
   }
+  return absl::OkStatus();
 }
 
 // Asks for the rows of `layer` unless that was done.

@@ -36,8 +36,11 @@ class ColdReads {
 
   // Finds the cold pages of all parts and asks for the first layers. Parts of
   // one row, unless scored per head, leave pages to their nodes where
-  // `pushdown` says so, by node.
-  void Begin(std::span<StepPart> parts, const std::vector<bool>& pushdown);
+  // `pushdown` says so, by node. OUT_OF_RANGE naming node and bytes when a
+  // layer has more to fetch than max_layer_fetch_bytes; then nothing is asked
+  // for.
+  absl::Status Begin(std::span<StepPart> parts,
+                     const std::vector<bool>& pushdown);
   // Of the step that Begin began; rises.
   uint64_t step_number() const { return step_number_; }
   // The cold blocks of `layer`, one list per part; empty when nothing of the
@@ -93,6 +96,8 @@ class ColdReads {
   static std::string Where(const Sequence& sequence, const NodeLink& link,
                            int layer, int32_t page_index);
   bool HasPages() const;
+  uint64_t LayerBytes(const Sequence& sequence, int node) const;
+  absl::Status CheckLayerFits() const;
   std::vector<ReadPage> ListPages(const Sequence& sequence,
                                   const std::vector<bool>& pushdown) const;
   void Request(Sequence& sequence, int layer, bool ahead);

@@ -191,7 +191,12 @@ absl::Status KvCache::Impl::Begin(std::span<const StepRows> rows, Stream& on) {
     FinishPromotions(*part.sequence, lines, geometry, on);
   }
   DropUnusedReads();
-  reads->Begin(step.parts(), pushdown->Nodes());
+  if (absl::Status fits = reads->Begin(step.parts(), pushdown->Nodes());
+      !fits.ok()) {
+    reads->End(/*keep=*/true);
+    step.Discard(lines);
+    return fits;
+  }
   pushdown->Begin(step.parts(), reads->step_number());
   return absl::OkStatus();
 }

@@ -184,7 +184,9 @@ class KvCache {
   SequenceId Restart(SequenceId sequence, SessionId session);
 
   // RESOURCE_EXHAUSTED, at once, when T0 overflows: Park another sequence, or
-  // WaitForRoom and try again, or end one.
+  // WaitForRoom and try again, or end one. OUT_OF_RANGE, with the bytes, when
+  // one layer's cold rows are more than may be fetched from a node at a time:
+  // run the sequences in two steps. Either way no step has begun.
   absl::Status Begin(std::span<const StepRows> rows, Stream& stream);
   // Waits, `timeout` at most, for what may let lines go: a store or call that
   // ends (or has since Begin), one that failed and is due again, a lost node

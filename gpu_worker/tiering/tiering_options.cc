@@ -75,6 +75,9 @@ absl::Status TieringOptions::Validate() const {
   FARKV_RETURN_IF_ERROR(CheckRange("staging_bytes", staging_bytes,
                                    uint64_t{1} << 20,
                                    std::numeric_limits<uint64_t>::max()));
+  FARKV_RETURN_IF_ERROR(CheckRange("max_layer_fetch_bytes",
+                                   max_layer_fetch_bytes, uint64_t{1},
+                                   std::numeric_limits<uint64_t>::max()));
   return CheckRange("--t0-bytes", t0_bytes, uint64_t{1},
                     std::numeric_limits<uint64_t>::max());
 }

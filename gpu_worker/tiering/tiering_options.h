@@ -36,6 +36,10 @@ struct TieringOptions {
   absl::Duration rpc_timeout = absl::Seconds(5);
   absl::Duration fetch_timeout = absl::Seconds(5);
   uint64_t staging_bytes = uint64_t{256} << 20;
+  // The most that a step may fetch of one layer from one node; one with more is
+  // refused, so that its sequences run apart. With checksums below what a
+  // transport takes in at a time (UcxOptions::max_incoming_bytes).
+  uint64_t max_layer_fetch_bytes = uint64_t{896} << 20;
   // Layers whose cold rows may be on their way ahead of the computing one.
   int prefetch_layers = 2;
   // Only the -faults programs set it: what the fault decorator injects.
