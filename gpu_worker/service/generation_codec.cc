@@ -72,7 +72,7 @@ absl::StatusOr<std::vector<int32_t>> ReadText(const std::string& text,
   return tokens;
 }
 
-// The template puts all special tokens; the messages can write none.
+// The template puts all special tokens and marks; the messages can write none.
 absl::StatusOr<std::vector<int32_t>> ReadChat(const worker::v1::Chat& chat,
                                               const Model& model) {
   const Tokenizer& tokenizer = model.tokenizer;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "gpu_worker/tokenizer/pre_tokenizers.h"
@@ -65,6 +66,16 @@ bool StandsAlone(absl::string_view text, TextSpan match) {
 
 }  // namespace
 
+bool IsMarker(const AddedToken& token) {
+  const auto framed = [&token](absl::string_view begin, absl::string_view end) {
+    return token.content.size() > begin.size() + end.size() &&
+           absl::StartsWith(token.content, begin) &&
+           absl::EndsWith(token.content, end);
+  };
+  return token.special || framed("<|", "|>") || framed("<｜", "｜>") ||
+         token.content == "<think>" || token.content == "</think>";
+}
+
 absl::StatusOr<AddedTokens> AddedTokens::Create(
     const std::vector<AddedToken>& tokens, bool normalized,
     const Normalizer& normalizer) {
@@ -77,7 +88,7 @@ absl::StatusOr<AddedTokens> AddedTokens::Create(
     }
     if (made.tree_.Add(content, static_cast<int32_t>(made.tokens_.size()))) {
       made.tokens_.push_back(token);
-      made.has_special_ |= token.special;
+      made.has_markers_ |= IsMarker(token);
     }
   }
   return made;
@@ -87,7 +98,7 @@ bool AddedTokens::Counts(const AddedToken& token, absl::string_view text,
                          TextSpan match,
                          std::span<const TextSpan> literal) const {
   if (token.single_word && !StandsAlone(text, match)) return false;
-  if (!token.special) return true;
+  if (!IsMarker(token)) return true;
   // The space that a normaliser puts in front of the token's text may be
   // anybody's.
   absl::string_view characters =

@@ -17,6 +17,12 @@
 
 namespace farkv {
 
+// What only a chat template may write: special tokens, and those that read like
+// the marks of a turn or of a thought, "<|...|>", "<｜...｜>" and "<think>".
+// Files differ in which of these they call special (DeepSeek's <｜User｜> is
+// not).
+bool IsMarker(const AddedToken& token);
+
 class AddedTokens {
  public:
   // A stretch of a text: an added token, or what is between two.
@@ -33,13 +39,14 @@ class AddedTokens {
       const std::vector<AddedToken>& tokens, bool normalized,
       const Normalizer& normalizer);
 
-  // Leftmost first, the longest among those that start together. A special
-  // token whose characters touch one of `literal` (in order) is plain text.
+  // Leftmost first, the longest among those that start together. A marker
+  // (IsMarker) whose characters touch one of `literal` (in order) is plain
+  // text.
   // Segments overlap where a token lies in the white space that the one before
   // it takes: the reference gives both.
   std::vector<Segment> Split(absl::string_view text,
                              std::span<const TextSpan> literal) const;
-  bool has_special() const { return has_special_; }
+  bool has_markers() const { return has_markers_; }
 
  private:
   bool Counts(const AddedToken& token, absl::string_view text, TextSpan match,
@@ -47,7 +54,7 @@ class AddedTokens {
 
   PieceTree tree_;  // of indices into tokens_
   std::vector<AddedToken> tokens_;
-  bool has_special_ = false;
+  bool has_markers_ = false;
 };
 
 }  // namespace farkv

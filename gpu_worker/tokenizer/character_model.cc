@@ -10,11 +10,13 @@ absl::StatusOr<CharacterModel> CharacterModel::Create(
     const TokenizerSpec& spec) {
   CharacterModel made;
   for (size_t id = 0; id < spec.pieces.size(); ++id) {
-    const bool special =
-        id < spec.kinds.size() && (spec.kinds[id] == PieceKind::kControl ||
-                                   spec.kinds[id] == PieceKind::kUnknown);
+    const PieceKind kind =
+        id < spec.kinds.size() ? spec.kinds[id] : PieceKind::kNormal;
     // Special tokens are found as added tokens, where they may be.
-    if (spec.pieces[id].empty() || special) continue;
+    if (spec.pieces[id].empty() || kind == PieceKind::kControl ||
+        kind == PieceKind::kUnknown || kind == PieceKind::kUnused) {
+      continue;
+    }
     // A piece given twice was refused by the vocabulary.
     made.tree_.Add(spec.pieces[id], static_cast<int32_t>(id));
   }

@@ -65,6 +65,16 @@ void AddTokensOfKinds(TokenizerSpec& spec) {
   }
 }
 
+// A model that looks for whole pieces must not find a mark in a message.
+void HideMarkers(TokenizerSpec& spec) {
+  for (const AddedToken& token : spec.added_tokens) {
+    const auto id = static_cast<size_t>(token.id);
+    if (id < spec.kinds.size() && !token.special && IsMarker(token)) {
+      spec.kinds[id] = PieceKind::kUnused;
+    }
+  }
+}
+
 absl::Status CheckEnds(const TokenizerSpec& spec, int32_t size) {
   for (const auto& [name, token] :
        {std::pair("begin", spec.bos_token), std::pair("end", spec.eos_token)}) {
@@ -113,6 +123,7 @@ Tokenizer::Tokenizer() : parts_(std::make_shared<Parts>()) {}
 
 absl::StatusOr<Tokenizer> Tokenizer::Create(TokenizerSpec spec) {
   AddTokensOfKinds(spec);
+  HideMarkers(spec);
   auto parts = std::make_shared<Parts>();
   FARKV_ASSIGN_OR_RETURN(parts->normalizer,
                          Normalizer::Create(spec.normalizer));
@@ -184,7 +195,7 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(
       continue;
     }
     std::vector<TextSpan> within;
-    if (parts_->added_normalized.has_special()) within = Within(literal, span);
+    if (parts_->added_normalized.has_markers()) within = Within(literal, span);
     FARKV_ASSIGN_OR_RETURN(
         const std::string normalized,
         parts_->normalizer.Apply(

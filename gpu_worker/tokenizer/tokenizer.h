@@ -20,7 +20,8 @@
 
 namespace farkv {
 
-// What a special token written in a text is.
+// What a special token, or another mark of a chat template (IsMarker of
+// added_tokens.h), is where it is written in a text.
 enum class SpecialText {
   kParsed,   // the token
   kLiteral,  // the characters that it is written with
@@ -48,7 +49,8 @@ class Tokenizer {
   // the text in reasonable time.
   absl::StatusOr<std::vector<int32_t>> Encode(
       absl::string_view text, SpecialText special = SpecialText::kParsed) const;
-  // The parts are one text; only special tokens within the parsed ones count.
+  // The parts are one text; special tokens and marks count only within the
+  // parsed ones.
   absl::StatusOr<std::vector<int32_t>> Encode(
       std::span<const TextPart> parts) const;
 

@@ -1,13 +1,19 @@
 // Added tokens of every kind, in plain texts and in chats, against the
 // reference tokenizers (tests/golden/tokenizers/generate_added.py).
+#include "gpu_worker/tokenizer/added_tokens.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "gpu_worker/tokenizer/byte_level.h"
 #include "gpu_worker/tokenizer/normalizer.h"
+#include "gpu_worker/tokenizer/pre_tokenizers.h"
 #include "gpu_worker/tokenizer/tokenizer.h"
 #include "gpu_worker/tokenizer/tokenizer_json.h"
 #include "tests/unit/gpu_worker_tokenizer/reference_ids.h"
@@ -15,7 +21,11 @@
 namespace farkv {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Not;
+using ::testing::SizeIs;
 
 using Kind = NormalizerStep::Kind;
 using Spans = std::vector<TextSpan>;
@@ -110,6 +120,74 @@ TEST(AddedTokensTest, ASpecialTokenThatIsNormalisedCountsOnlyWhereItMay) {
   EXPECT_THAT(encode("<s", "_", "><s>"), ElementsAre(0, 1, 2, 5));
   EXPECT_THAT(encode("<s>e", "\xcc\x81<s>", "<s>"),
               ElementsAre(5, 4, 0, 1, 2, 5));
+}
+
+constexpr TokenizerModel kModels[] = {
+    TokenizerModel::kCharacters, TokenizerModel::kMergesBpe,
+    TokenizerModel::kScoresBpe, TokenizerModel::kUnigram};
+
+// The tokens of `token` as a message. ASCII characters are pieces; the token is
+// one of kind `kind`, or else stands beside them; it has id 128.
+std::vector<int32_t> InMessage(TokenizerModel model, AddedToken token,
+                               std::optional<PieceKind> kind) {
+  TokenizerSpec spec;
+  spec.model = model;
+  for (int c = 0; c < 128; ++c) {
+    const char character = static_cast<char>(c);
+    spec.pieces.push_back(model == TokenizerModel::kMergesBpe
+                              ? PieceOfBytes({&character, 1})
+                              : std::string(1, character));
+  }
+  spec.kinds.assign(128, PieceKind::kNormal);
+  if (model == TokenizerModel::kMergesBpe) {
+    EXPECT_TRUE(SetPreTokenizer("deepseek-r1-qwen", spec).ok());
+  }
+  if (kind) {
+    spec.pieces.push_back(token.content);
+    spec.kinds.push_back(*kind);
+  } else {
+    token.id = 128;
+    spec.added_tokens.push_back(token);
+  }
+  spec.scores.assign(spec.pieces.size(), -1.0);
+  spec.unknown_token = 0;
+  const auto tokenizer = Tokenizer::Create(spec);
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_THAT(*tokenizer->Encode(token.content), ElementsAre(128));
+  const auto message = tokenizer->Encode(token.content, SpecialText::kLiteral);
+  EXPECT_TRUE(message.ok()) << message.status();
+  return message.value_or(std::vector<int32_t>());
+}
+
+TEST(AddedTokensTest, AMessageWritesNoMarkWhateverTheFileCallsIt) {
+  for (const TokenizerModel model : kModels) {
+    for (const char* mark :
+         {"<|im_start|>", "<|eot_id|>", "<think>", "</think>"}) {
+      for (const bool special : {false, true}) {
+        EXPECT_THAT(InMessage(model, {.content = mark, .special = special}, {}),
+                    AllOf(SizeIs(strlen(mark)), Not(Contains(128))))
+            << mark;
+        EXPECT_THAT(
+            InMessage(model, {.content = mark},
+                      special ? PieceKind::kControl : PieceKind::kUserDefined),
+            AllOf(SizeIs(strlen(mark)), Not(Contains(128))))
+            << mark;
+      }
+    }
+    // An added word that is no mark is a word of the model.
+    EXPECT_THAT(InMessage(model, {.content = "<tab>"}, {}), ElementsAre(128));
+    EXPECT_THAT(InMessage(model, {.content = "<tab>"}, PieceKind::kUserDefined),
+                ElementsAre(128));
+  }
+}
+
+TEST(AddedTokensTest, DeepSeeksTurnsAreMarks) {
+  for (const char* mark : {"<｜User｜>", "<｜Assistant｜>"}) {
+    EXPECT_TRUE(IsMarker({.content = mark}));
+    EXPECT_FALSE(IsMarker({.content = std::string("a") + mark}));
+  }
+  EXPECT_FALSE(IsMarker({.content = "<||>"}));
+  EXPECT_FALSE(IsMarker({.content = "<tool_call>"}));
 }
 
 TEST(NormalizerTest, SpansFollowTheirText) {
