@@ -147,9 +147,10 @@ absl::Status ReadRope(const GgufFile& file, GgufFields& fields,
   }
   // Files from before rope.scaling have the linear factor alone.
   const double scale_linear = fields.RealOr("rope.scale_linear", 1.0);
-  const std::string type = fields.TextOr(
-      "rope.scaling.type", scale_linear == 1.0 ? "none" : "linear");
   scaling.factor = fields.RealOr("rope.scaling.factor", scale_linear);
+  // A factor alone is a linear one, as it is for llama.cpp.
+  const std::string type = fields.TextOr(
+      "rope.scaling.type", scaling.factor == 1.0 ? "none" : "linear");
   FARKV_RETURN_IF_ERROR(fields.status());
   if (type == "linear") {
     scaling.kind = scaling.factor == 1.0 ? Kind::kNone : Kind::kLinear;

@@ -144,6 +144,30 @@ TEST_F(GgufConfigTest, RopeIsScaledLinearly) {
   EXPECT_EQ(old->rope_scaling.factor, 2.0);
 }
 
+TEST_F(GgufConfigTest, AFactorWithoutAKindIsLinear) {
+  Add("rope.scaling.factor", 4.0f);
+  const auto config = Read();
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->rope_scaling.kind, RopeScaling::Kind::kLinear);
+  EXPECT_EQ(config->rope_scaling.factor, 4.0);
+  EXPECT_EQ(config->max_position, 512);
+
+  // What says that there is none has no factor.
+  Describe("llama");
+  Add("rope.scaling.type", "none");
+  Add("rope.scaling.factor", 4.0f);
+  const auto none = Read();
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ(none->rope_scaling.kind, RopeScaling::Kind::kNone);
+  EXPECT_EQ(none->max_position, 128);
+
+  Describe("llama");
+  Add("rope.scaling.factor", 1.0f);
+  const auto one = Read();
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(one->rope_scaling.kind, RopeScaling::Kind::kNone);
+}
+
 TEST_F(GgufConfigTest, RopeIsScaledByYarn) {
   Add("rope.scaling.type", "yarn");
   Add("rope.scaling.factor", 4.0f);
