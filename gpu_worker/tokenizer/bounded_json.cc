@@ -41,9 +41,18 @@ absl::Status CheckNesting(absl::string_view text) {
 
 absl::StatusOr<std::string> ReadBoundedFile(const std::string& path,
                                             uintmax_t max_bytes) {
+  // Asked before it is opened: opening a FIFO would wait for a writer.
   std::error_code error;
+  const auto kind = std::filesystem::status(path, error).type();
+  if (kind != std::filesystem::file_type::regular &&
+      kind != std::filesystem::file_type::not_found &&
+      kind != std::filesystem::file_type::none) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", path, "\" is not a regular file"));
+  }
   const uintmax_t bytes = std::filesystem::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file;
+  if (!error) file.open(path, std::ios::binary);
   if (error || !file) {
     return absl::NotFoundError(
         absl::StrCat("cannot open \"", path,

@@ -17,8 +17,9 @@ namespace farkv {
 
 constexpr size_t kMaxJsonNesting = 64;  // real files have six levels
 
-// NOT_FOUND when there is no such file; INVALID_ARGUMENT with its size above
-// `max_bytes`. Both name the file.
+// NOT_FOUND when there is no such file; INVALID_ARGUMENT for what is none (a
+// folder, a FIFO: never waited for) and, with its size, for one above
+// `max_bytes`. All name the file.
 absl::StatusOr<std::string> ReadBoundedFile(const std::string& path,
                                             uintmax_t max_bytes);
 

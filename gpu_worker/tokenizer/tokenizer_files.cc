@@ -93,7 +93,11 @@ absl::StatusOr<TokenizerSpec> ReadTokenizerFiles(const std::string& path) {
   }
   beside =
       ReadBoundedFile((folder / "chat_template.jinja").string(), kMaxFileBytes);
-  if (beside.ok()) spec->chat_template = *std::move(beside);
+  if (beside.ok()) {
+    spec->chat_template = *std::move(beside);
+  } else if (!absl::IsNotFound(beside.status())) {
+    return beside.status();
+  }
   return spec;
 }
 
