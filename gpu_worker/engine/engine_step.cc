@@ -310,6 +310,14 @@ void Engine::Loop::Deliver(const Batch& batch, std::span<const int64_t> rows,
     }
     if (!sequence.pending().empty()) continue;
     const auto chosen_by = logits.subspan(vocab * row++, vocab);
+    if (!AllFinite(chosen_by)) {
+      Fail(sequence,
+           absl::DataLossError(absl::StrCat(
+               "the logits behind position ", sequence.processed() - 1,
+               " are not finite: the model's weights are damaged or "
+               "overflow in this type")));
+      continue;
+    }
     if (options_.logit_sink) {
       options_.logit_sink(sequence.request().request_id, sequence.processed(),
                           chosen_by);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -16,18 +17,41 @@ int32_t Greedy(std::span<const float> logits) {
   return static_cast<int32_t>(best - logits.begin());
 }
 
-// Ids by falling logit, cut to the top_k first.
-std::vector<int32_t> Candidates(std::span<const float> logits, int32_t top_k) {
-  std::vector<int32_t> ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  std::stable_sort(ids.begin(), ids.end(), [&logits](int32_t a, int32_t b) {
-    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
-  });
-  if (top_k > 0 && static_cast<size_t>(top_k) < ids.size()) {
-    ids.resize(static_cast<size_t>(top_k));
+// Ids by falling logit, of equal logits the lower id first. Sorts no more of
+// them than are looked at: a vocabulary has 150,000 and a draw needs a few.
+class Ranking {
+ public:
+  explicit Ranking(std::span<const float> logits)
+      : logits_(logits), ids_(logits.size()) {
+    std::iota(ids_.begin(), ids_.end(), 0);
   }
-  return ids;
-}
+
+  int32_t At(size_t rank) {
+    if (rank >= sorted_) SortMore(rank + 1);
+    return ids_[rank];
+  }
+
+ private:
+  void SortMore(size_t needed) {
+    const auto before = [this](int32_t a, int32_t b) {
+      const float x = logits_[static_cast<size_t>(a)];
+      const float y = logits_[static_cast<size_t>(b)];
+      return x > y || (x == y && a < b);
+    };
+    constexpr size_t kAtOnce = 256;
+    const size_t count =
+        std::min(ids_.size(), std::max({needed, kAtOnce, 2 * sorted_}));
+    const auto first = ids_.begin() + static_cast<std::ptrdiff_t>(sorted_);
+    const auto end = ids_.begin() + static_cast<std::ptrdiff_t>(count);
+    if (end != ids_.end()) std::nth_element(first, end, ids_.end(), before);
+    std::sort(first, end, before);
+    sorted_ = count;
+  }
+
+  const std::span<const float> logits_;
+  std::vector<int32_t> ids_;
+  size_t sorted_ = 0;  // of ids_, from the front
+};
 
 }  // namespace
 
@@ -47,33 +71,46 @@ absl::Status SamplingOptions::Validate() const {
   return absl::OkStatus();
 }
 
+bool AllFinite(std::span<const float> logits) {
+  return std::all_of(logits.begin(), logits.end(),
+                     [](float logit) { return std::isfinite(logit); });
+}
+
 int32_t SampleToken(std::span<const float> logits,
                     const SamplingOptions& options, int64_t position) {
-  if (options.temperature == 0.0f || options.top_k == 1) return Greedy(logits);
-  const std::vector<int32_t> ids = Candidates(logits, options.top_k);
-  const double largest = logits[static_cast<size_t>(ids[0])];
-  std::vector<double> weights;
-  double total = 0.0;
-  for (int32_t id : ids) {
+  const int32_t best = Greedy(logits);
+  if (options.temperature == 0.0f || options.top_k == 1) return best;
+  const double largest = logits[static_cast<size_t>(best)];
+  const auto weight = [&](int32_t id) {
     const double logit = logits[static_cast<size_t>(id)];
-    weights.push_back(
-        std::exp((logit - largest) / static_cast<double>(options.temperature)));
-    total += weights.back();
+    return std::exp((logit - largest) /
+                    static_cast<double>(options.temperature));
+  };
+  Ranking ranking(logits);
+  size_t count = logits.size();
+  double mass = 0.0;
+  if (options.top_k > 0 && static_cast<size_t>(options.top_k) < count) {
+    count = static_cast<size_t>(options.top_k);
+    for (size_t i = 0; i < count; ++i) mass += weight(ranking.At(i));
+  } else {
+    for (size_t i = 0; i < count; ++i) mass += weight(static_cast<int32_t>(i));
   }
-  // The nucleus: the first ids whose probability reaches top_p.
-  size_t count = 0;
-  double nucleus = 0.0;
-  while (count < ids.size() &&
-         (count == 0 || nucleus < static_cast<double>(options.top_p) * total)) {
-    nucleus += weights[count++];
+  if (options.top_p < 1.0f) {
+    // The nucleus: the first ids whose probability reaches top_p.
+    const double wanted = static_cast<double>(options.top_p) * mass;
+    const size_t most = std::exchange(count, 0);
+    mass = 0.0;
+    while (count < most && (count == 0 || mass < wanted)) {
+      mass += weight(ranking.At(count++));
+    }
   }
-  double rest = nucleus * ToUnit(CounterDraw(
-                              options.seed, {static_cast<uint64_t>(position)}));
+  double rest = mass * ToUnit(CounterDraw(options.seed,
+                                          {static_cast<uint64_t>(position)}));
   for (size_t i = 0; i + 1 < count; ++i) {
-    rest -= weights[i];
-    if (rest < 0.0) return ids[i];
+    rest -= weight(ranking.At(i));
+    if (rest < 0.0) return ranking.At(i);
   }
-  return ids[count - 1];
+  return ranking.At(count - 1);
 }
 
 }  // namespace farkv

@@ -20,8 +20,12 @@ struct SamplingOptions {
   absl::Status Validate() const;
 };
 
-// `position` is the absolute position that the new token will have. Among
-// equal logits the lowest id comes first.
+// Whether every logit is a number: damaged weights and overflows give others,
+// among which nothing can be chosen.
+bool AllFinite(std::span<const float> logits);
+
+// The logits must be finite. `position` is the absolute position that the new
+// token will have. Among equal logits the lowest id comes first.
 int32_t SampleToken(std::span<const float> logits,
                     const SamplingOptions& options, int64_t position);
 
