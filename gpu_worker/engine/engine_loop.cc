@@ -38,7 +38,8 @@ absl::StatusOr<std::unique_ptr<Engine::Loop>> Engine::Loop::Create(
   FARKV_ASSIGN_OR_RETURN(
       Decoder decoder,
       Decoder::Create(config, loop->model_.weights, o.kv_dtype,
-                      std::max(o.prefill_chunk, o.max_sequences),
+                      {.rows = std::max(o.prefill_chunk, o.max_sequences),
+                       .logit_rows = o.max_sequences},
                       *loop->device_));
   loop->decoder_ = std::make_unique<Decoder>(std::move(decoder));
   FARKV_ASSIGN_OR_RETURN(

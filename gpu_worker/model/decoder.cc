@@ -14,20 +14,20 @@ const float* Floats(const DeviceBuffer& buffer) {
 }  // namespace
 
 Decoder::Decoder(const ModelConfig& config, const ModelWeights& weights,
-                 DType kv_dtype, int32_t max_rows)
+                 DType kv_dtype, Limits limits)
     : config_(config),
       weights_(&weights),
       geometry_(config.Geometry(kv_dtype)),
-      max_rows_(max_rows),
+      limits_(limits),
       base_frequencies_(RopeFrequencies(config.rope_theta, config.head_dim,
                                         config.rope_scaling, 0)),
       frequencies_(base_frequencies_) {}
 
 absl::StatusOr<Decoder> Decoder::Create(const ModelConfig& config,
                                         const ModelWeights& weights,
-                                        DType kv_dtype, int32_t max_rows,
+                                        DType kv_dtype, Limits limits,
                                         Device& device) {
-  Decoder decoder(config, weights, kv_dtype, max_rows);
+  Decoder decoder(config, weights, kv_dtype, limits);
   FARKV_RETURN_IF_ERROR(decoder.AllocateScratch(device));
   return decoder;
 }
@@ -37,19 +37,19 @@ absl::Status Decoder::AllocateScratch(Device& device) {
   const int32_t kv_width = config_.num_kv_heads * config_.head_dim;
   const struct {
     Scratch* scratch;
-    int32_t width;
-  } wanted[] = {{&hidden_, config_.hidden_size},
-                {&normed_, config_.hidden_size},
-                {&query_, query_width},
-                {&key_, kv_width},
-                {&value_, kv_width},
-                {&attended_, query_width},
-                {&gate_, config_.intermediate_size},
-                {&up_, config_.intermediate_size},
-                {&logits_, config_.vocab_size}};
-  for (const auto& [scratch, width] : wanted) {
-    const size_t bytes = static_cast<size_t>(max_rows_) *
-                         static_cast<size_t>(width) * sizeof(float);
+    int32_t rows, width;
+  } wanted[] = {{&hidden_, limits_.rows, config_.hidden_size},
+                {&normed_, limits_.rows, config_.hidden_size},
+                {&query_, limits_.rows, query_width},
+                {&key_, limits_.rows, kv_width},
+                {&value_, limits_.rows, kv_width},
+                {&attended_, limits_.rows, query_width},
+                {&gate_, limits_.rows, config_.intermediate_size},
+                {&up_, limits_.rows, config_.intermediate_size},
+                {&logits_, limits_.logit_rows, config_.vocab_size}};
+  for (const auto& [scratch, rows, width] : wanted) {
+    const size_t bytes =
+        static_cast<size_t>(rows) * static_cast<size_t>(width) * sizeof(float);
     FARKV_ASSIGN_OR_RETURN(scratch->buffer, device.Allocate(bytes));
   }
   return absl::OkStatus();

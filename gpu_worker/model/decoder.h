@@ -46,10 +46,16 @@ struct DecoderInput {
 
 class Decoder {
  public:
-  // `weights` must outlive the decoder. `max_rows` bounds the rows of a step.
+  // Bounds of a step: its rows, and those whose logits are wanted, one per
+  // sequence (a vocabulary makes rows of 600 KB).
+  struct Limits {
+    int32_t rows = 0;
+    int32_t logit_rows = 0;
+  };
+  // `weights` must outlive the decoder.
   static absl::StatusOr<Decoder> Create(const ModelConfig& config,
                                         const ModelWeights& weights,
-                                        DType kv_dtype, int32_t max_rows,
+                                        DType kv_dtype, Limits limits,
                                         Device& device);
 
   // Runs all layers and waits for the stream. `logits` becomes
@@ -57,17 +63,17 @@ class Decoder {
   absl::Status Step(Stream& stream, const DecoderInput& input,
                     LayerKvSource source, std::vector<float>& logits);
 
-  int32_t max_rows() const { return max_rows_; }
+  int32_t max_rows() const { return limits_.rows; }
 
  private:
-  // Activations, f32 device memory, [max_rows][width].
+  // Activations, f32 device memory, [rows][width].
   struct Scratch {
     DeviceBuffer buffer;
     float* data() const { return reinterpret_cast<float*>(buffer.data()); }
   };
 
   Decoder(const ModelConfig& config, const ModelWeights& weights,
-          DType kv_dtype, int32_t max_rows);
+          DType kv_dtype, Limits limits);
   absl::Status AllocateScratch(Device& device);
   absl::Status RunLayer(Stream& stream, int layer, const DecoderInput& input,
                         LayerKvSource source);
@@ -91,7 +97,7 @@ class Decoder {
   ModelConfig config_;
   const ModelWeights* weights_;
   KvGeometry geometry_;
-  int32_t max_rows_;
+  Limits limits_;
   // Of pairs of a head: those of any row, or [rows][head_dim / 2] of a step.
   std::vector<double> base_frequencies_;
   std::vector<double> frequencies_;
