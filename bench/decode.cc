@@ -108,7 +108,7 @@ class DecodeBench {
            prefetch_run);
     Report("pushdown", context, tokens, Compare(seconds[3], seconds[0]),
            pushdown_run);
-    return absl::OkStatus();
+    return cluster_.AwaitSettled();
   }
 
   void Report(const char* mode, int64_t context, double tokens,

@@ -7,6 +7,7 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "bench/settled.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 
@@ -54,6 +55,28 @@ class Recorder {
   absl::Mutex mutex_;
   std::map<std::string, RequestRun> runs_ ABSL_GUARDED_BY(mutex_);
 };
+
+// What an engine whose requests have ended still holds or waits for.
+std::string DebtsOf(const Engine& engine) {
+  Debts debts;
+  const EngineLoad load = engine.Load();
+  debts.MustBeZero("sequences", load.running);
+  debts.MustBeZero("waiting requests", load.waiting);
+  debts.MustBeZero("T0 bytes", static_cast<double>(load.t0.used_bytes));
+  debts.MustBeZero("staging bytes", static_cast<double>(load.t0.staging_bytes));
+  for (const PeerStats& peer : engine.Peers()) {
+    const TransportCounters& wire = peer.transfers;
+    debts.MustBeZero(peer.address + ": open operations",
+                     static_cast<double>(wire.open_operations));
+    debts.MustBeEqual(peer.address + ": operations submitted and completed",
+                      static_cast<double>(wire.submitted),
+                      static_cast<double>(wire.completed));
+    debts.MustBeEqual(peer.address + ": requests and callbacks",
+                      static_cast<double>(peer.requests_sent),
+                      static_cast<double>(peer.requests_answered));
+  }
+  return debts.Text();
+}
 
 }  // namespace
 
@@ -107,6 +130,8 @@ absl::StatusOr<std::vector<RequestRun>> RunRequests(
     run.end = *std::move(event.end);
     runs.push_back(std::move(run));
   }
+  FARKV_RETURN_IF_ERROR(
+      AwaitSettled([&engine] { return DebtsOf(*engine); }, nullptr));
   return runs;
 }
 

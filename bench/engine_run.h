@@ -40,7 +40,8 @@ absl::StatusOr<size_t> RequestIndex(const std::string& request_id);
 // Submits all `requests` at once to a fresh engine and waits for their ends.
 // The error of the first request that failed; INTERNAL for one that lost
 // rows and recomputed them: nothing is made to fail here, and its tokens would
-// show the recovery instead of the cold reads.
+// show the recovery instead of the cold reads. INTERNAL, too, when the engine
+// keeps something of them or an operation has not completed exactly once.
 absl::StatusOr<std::vector<RequestRun>> RunRequests(
     EngineOptions options, const std::vector<GenerationRequest>& requests,
     const RunSettings& settings = {});

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "bench/settled.h"
 #include "common/base/status_macros.h"
 
 namespace farkv::bench {
@@ -85,9 +86,29 @@ absl::Status NodeCluster::Restart(size_t index) {
   return absl::OkStatus();
 }
 
-NodeCluster::~NodeCluster() { Stop().IgnoreError(); }
+NodeCluster::~NodeCluster() { End().IgnoreError(); }
 
-absl::Status NodeCluster::Stop() {
+absl::Status NodeCluster::AwaitSettled(absl::Duration timeout) {
+  for (Node& node : nodes_) {
+    if (node.process.Wait(absl::ZeroDuration()).ok()) continue;  // has ended
+    const absl::Status settled =
+        bench::AwaitSettled([&node] { return DebtsOfNode(node.metrics_port); },
+                            &node.process, timeout);
+    if (!settled.ok()) {
+      return absl::InternalError(
+          absl::StrCat(node.id, ": ", settled.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NodeCluster::Stop(absl::Duration timeout) {
+  absl::Status status = AwaitSettled(timeout);
+  status.Update(End());
+  return status;
+}
+
+absl::Status NodeCluster::End() {
   for (Node& node : nodes_) node.process.Signal(SIGTERM);
   absl::Status status;
   for (Node& node : nodes_) {

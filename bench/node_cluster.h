@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/process/child_process.h"
 
 namespace farkv::bench {
@@ -35,9 +36,14 @@ class NodeCluster {
   std::vector<std::string> AdminAddresses() const;
   // The nodes' map sockets lie here.
   const std::string& map_dir() const { return directory_; }
-  // Ends all nodes and returns an error naming the first that did not end
-  // cleanly, or with sessions that nobody had closed.
-  absl::Status Stop();
+  // Until every node that still runs has got back all that workers had of it;
+  // those must have ended, or be quiet. INTERNAL naming the first node that has
+  // not within `timeout`, and what is left.
+  absl::Status AwaitSettled(absl::Duration timeout = absl::Seconds(30));
+  // The same, and then ends all nodes, whatever came out of it. The error names
+  // the first that did not end cleanly, or with sessions that nobody had
+  // closed.
+  absl::Status Stop(absl::Duration timeout = absl::Seconds(30));
   // Starts a node that has ended again, without pages, at the same control
   // address. Its port is free for certain only where nobody else uses `host`.
   absl::Status Restart(size_t index);
@@ -52,6 +58,7 @@ class NodeCluster {
  private:
   explicit NodeCluster(NodeClusterOptions options)
       : options_(std::move(options)) {}
+  absl::Status End();
 
   NodeClusterOptions options_;
   std::string directory_;  // temporary, removed at the end

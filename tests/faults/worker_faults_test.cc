@@ -54,17 +54,7 @@ class WorkerFaultsTest : public ::testing::Test {
   // Whoever was not killed must have given back everything.
   void EndAll() {
     if (!cluster_.has_value()) return;
-    const auto was_killed = [](ChildProcess& process) {
-      return process.Wait(absl::ZeroDuration()).ok();
-    };
-    auto& nodes = cluster_->nodes();
-    if (worker_ != nullptr && !was_killed(worker_->process())) {
-      ExpectCleanEnd(*worker_, nodes.size(), Recoveries::kAllowed);
-    }
-    std::erase_if(nodes, [&](auto& node) { return was_killed(node.process); });
-    // A session that could not be closed ends with its lease of 30 s, and its
-    // pages stay in quarantine for as long again.
-    ExpectCleanEnd(*cluster_, absl::Seconds(90));
+    ExpectSurvivorsEndClean(worker_.get(), *cluster_, Recoveries::kAllowed);
     worker_ = nullptr;
     cluster_.reset();
   }
@@ -230,8 +220,8 @@ TEST_F(WorkerFaultsTest, AKilledWorkersPagesAreFreeAfterItsLease) {
 
   ASSERT_TRUE(worker_->process().Wait(absl::Seconds(10)).ok());
   // One lease until it ends, one more in quarantine.
-  ExpectSettled([node] { return DebtsOfNode(node); },
-                &cluster_->nodes().front().process, absl::Seconds(60));
+  const absl::Status settled = cluster_->AwaitSettled(absl::Seconds(60));
+  EXPECT_TRUE(settled.ok()) << settled;
 }
 
 }  // namespace

@@ -71,6 +71,7 @@ TEST(BadInputTest, FarkvctlSaysThatAWorkerIsNoNode) {
   const auto partial = RunProgram(
       {Ctl(), "get", "pools", "--nodes=127.0.0.1:1", "--workers=" + address});
   EXPECT_EQ(partial.exit_code, 3) << partial.output;
+  ExpectCleanEnd(**worker, 0);
 }
 
 TEST(BadInputTest, ATakenPortIsSaidInOneLine) {
@@ -87,6 +88,7 @@ TEST(BadInputTest, ATakenPortIsSaidInOneLine) {
             absl::StrCat("farkv-memory-node: cannot listen on 127.0.0.1:",
                          (*worker)->port(),
                          ": another process listens on that port\n"));
+  ExpectCleanEnd(**worker, 0);
 }
 
 TEST(BadInputTest, AnAddressOfAnotherMachineIsAUsageError) {

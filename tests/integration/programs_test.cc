@@ -165,6 +165,7 @@ TEST(ProgramsTest, ANodeIsAliveWhileItPrefaultsAndReadyOnlyAfterwards) {
   }
 
   EXPECT_TRUE(ready) << node.Log();
+  ExpectSettled([port] { return DebtsOfNode(port); }, &node.process());
   EXPECT_EQ(done, kPool);
   EXPECT_EQ(ReadMetrics(port)["farkv_node_pool_ready_bytes"], kPool);
   EXPECT_THAT(node.Log(), AllOf(HasSubstr("prefaulting 512MiB"),
@@ -244,9 +245,11 @@ TEST(ProgramsTest, TheSocketOfADeadNodeIsReplacedThatOfALiveOneIsNot) {
   ASSERT_TRUE(first->Wait(absl::Seconds(60)).ok());
   ASSERT_TRUE(std::filesystem::exists(socket));
   auto third = start("third");
-  ASSERT_TRUE(AwaitPortFile(folder.path() + "/third", *third,
-                            folder.path() + "/third.log", absl::Seconds(60))
-                  .ok());
+  auto ports = AwaitPortFile(folder.path() + "/third", *third,
+                             folder.path() + "/third.log", absl::Seconds(60));
+  ASSERT_TRUE(ports.ok()) << ports.status();
+  const auto metrics = static_cast<uint16_t>((*ports)["metrics"]);
+  ExpectSettled([metrics] { return DebtsOfNode(metrics); }, &*third);
 
   third->Signal(SIGTERM);
   EXPECT_EQ(third->Wait(absl::Seconds(60)).value_or(-1), 0);

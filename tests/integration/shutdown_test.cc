@@ -26,6 +26,11 @@ constexpr int kBySignal = 128 + SIGTERM;
 
 class ShutdownTest : public ::testing::Test {
  protected:
+  void TearDown() override {
+    if (!cluster_.has_value()) return;
+    ExpectSurvivorsEndClean(worker_.get(), *cluster_, recoveries_);
+  }
+
   void StartNode() {
     bench::NodeClusterOptions options;
     options.bin_dir = BinDir();
@@ -35,17 +40,21 @@ class ShutdownTest : public ::testing::Test {
     ASSERT_TRUE(cluster.ok()) << cluster.status();
     cluster_.emplace(*std::move(cluster));
   }
-  // `slow`: see SlowWorkerFlags.
-  void Start(bool slow = false) {
+  void Start() {
     StartNode();
-    StartWorker(
-        slow ? SlowWorkerFlags() : std::vector<std::string>{"--hbm-ratio=0.1"},
-        slow);
+    StartWorker({"--hbm-ratio=0.1"});
   }
-  void StartWorker(std::vector<std::string> flags, bool slow = false) {
+  // See SlowWorkerFlags.
+  void StartSlow(const std::vector<std::string>& more_flags = {}) {
+    StartNode();
+    std::vector<std::string> flags = SlowWorkerFlags();
+    flags.insert(flags.end(), more_flags.begin(), more_flags.end());
+    StartWorker(std::move(flags), /*faults=*/true);
+  }
+  void StartWorker(std::vector<std::string> flags, bool faults = false) {
     flags.push_back("--memory-nodes=" +
                     absl::StrJoin(cluster_->Addresses(), ","));
-    auto worker = WorkerProcess::Start(flags, slow);
+    auto worker = WorkerProcess::Start(flags, faults);
     ASSERT_TRUE(worker.ok()) << worker.status();
     worker_ = *std::move(worker);
   }
@@ -78,6 +87,7 @@ class ShutdownTest : public ::testing::Test {
 
   // How long a worker that was killed keeps its node waiting.
   std::string drain_grace_ = "2s";
+  Recoveries recoveries_ = Recoveries::kNone;
   std::optional<bench::NodeCluster> cluster_;
   std::unique_ptr<WorkerProcess> worker_;
   grpc::ClientContext context_;
@@ -98,11 +108,10 @@ TEST_F(ShutdownTest, SigtermLetsAWorkersRequestsEndAndTakesNoMore) {
   ASSERT_TRUE(response_.has_finished());
   EXPECT_EQ(response_.finished().usage().completion_tokens(), 1500);
   EXPECT_EQ(worker_->process().Wait(absl::Seconds(30)).value_or(-1), 0);
-  EXPECT_TRUE(cluster_->Stop().ok());
 }
 
 TEST_F(ShutdownTest, ADrainIsToldUntilTheLastRequestHasEnded) {
-  Start(/*slow=*/true);
+  StartSlow();
   Begin(7000);
   grpc::ClientContext context;
   SetDeadline(context, absl::Seconds(60));
@@ -122,12 +131,11 @@ TEST_F(ShutdownTest, ADrainIsToldUntilTheLastRequestHasEnded) {
   EXPECT_TRUE(drain->Finish().ok());
   EXPECT_EQ(told.sessions_left(), 0);
   EXPECT_TRUE(told.done());
-  ExpectCleanEnd(*worker_, 1);
-  ExpectCleanEnd(*cluster_);
 }
 
 TEST_F(ShutdownTest, ASecondSigtermEndsAWorkerAtOnce) {
-  Start(/*slow=*/true);
+  // Its node waits for the lease, and once more as long.
+  StartSlow({"--lease=5s"});
   Begin(7000);
   worker_->process().Signal(SIGTERM);
   AwaitDrain(worker_->process(), worker_->metrics_port());
@@ -140,7 +148,8 @@ TEST_F(ShutdownTest, ASecondSigtermEndsAWorkerAtOnce) {
 
 TEST_F(ShutdownTest, ANodeWaitsForItsSessionsUntilASecondSigterm) {
   drain_grace_ = "10m";  // nothing but the signal ends it
-  Start(/*slow=*/true);
+  recoveries_ = Recoveries::kAllowed;
+  StartSlow();
   Begin(7000);
   node().process.Signal(SIGTERM);
   AwaitDrain(node().process, node().metrics_port);
@@ -212,7 +221,6 @@ TEST_F(ShutdownTest, ANodeWithNothingToDoUsesNoProcessor) {
   }
 
   EXPECT_LE(least, absl::Milliseconds(30));
-  EXPECT_TRUE(cluster_->Stop().ok());
 }
 
 TEST_F(ShutdownTest, OnlyTheFaultProgramsKnowFaults) {

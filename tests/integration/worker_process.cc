@@ -172,6 +172,26 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments,
   return result;
 }
 
+namespace {
+
+void ExpectEnded(WorkerProcess& worker, size_t num_nodes) {
+  const auto code = worker.process().Wait(absl::Seconds(60));
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 0) << worker.Log();
+  ExpectEvenAccounts(worker.Log(), num_nodes);
+}
+
+enum class End { kNone, kKilled, kOther };
+
+End EndOf(ChildProcess& process) {
+  const auto code = process.Wait(absl::ZeroDuration());
+  if (!code.ok()) return End::kNone;
+  return *code == 128 + SIGKILL || *code == 128 + SIGTERM ? End::kKilled
+                                                          : End::kOther;
+}
+
+}  // namespace
+
 void ExpectCleanEnd(WorkerProcess& worker, size_t num_nodes,
                     Recoveries recoveries) {
   ExpectSettled([&] { return DebtsOfWorker(worker.metrics_port()); },
@@ -186,20 +206,24 @@ void ExpectCleanEnd(WorkerProcess& worker, size_t num_nodes,
     }
   }
   worker.process().Signal(SIGTERM);
-  const auto code = worker.process().Wait(absl::Seconds(60));
-  ASSERT_TRUE(code.ok()) << code.status();
-  EXPECT_EQ(*code, 0) << worker.Log();
-  ExpectEvenAccounts(worker.Log(), num_nodes);
+  ExpectEnded(worker, num_nodes);
 }
 
 void ExpectCleanEnd(bench::NodeCluster& cluster, absl::Duration timeout) {
-  for (auto& node : cluster.nodes()) {
-    SCOPED_TRACE(node.id);
-    ExpectSettled([&] { return DebtsOfNode(node.metrics_port); }, &node.process,
-                  timeout);
-  }
-  const absl::Status stopped = cluster.Stop();
+  const absl::Status stopped = cluster.Stop(timeout);
   EXPECT_TRUE(stopped.ok()) << stopped;
+}
+
+void ExpectSurvivorsEndClean(WorkerProcess* worker, bench::NodeCluster& cluster,
+                             Recoveries recoveries, absl::Duration timeout) {
+  const size_t num_nodes = cluster.nodes().size();
+  const End end = worker == nullptr ? End::kKilled : EndOf(worker->process());
+  if (end == End::kNone) ExpectCleanEnd(*worker, num_nodes, recoveries);
+  if (end == End::kOther) ExpectEnded(*worker, num_nodes);
+  std::erase_if(cluster.nodes(), [](bench::NodeCluster::Node& node) {
+    return EndOf(node.process) == End::kKilled;
+  });
+  ExpectCleanEnd(cluster, timeout);
 }
 
 }  // namespace farkv::testing

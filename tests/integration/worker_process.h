@@ -112,9 +112,17 @@ enum class Recoveries { kNone, kAllowed };
 // once, and that it recomputed nothing unless that is allowed.
 void ExpectCleanEnd(WorkerProcess& worker, size_t num_nodes,
                     Recoveries recoveries = Recoveries::kNone);
-// The same of nodes whose workers have ended; each has `timeout` to be quiet.
+// The same of nodes whose workers have ended, and ends them; each has `timeout`
+// to be quiet.
 void ExpectCleanEnd(bench::NodeCluster& cluster,
                     absl::Duration timeout = absl::Seconds(30));
+// The same of those that a test has not killed (by SIGKILL or a second
+// SIGTERM). A session that could not be closed ends with its lease, and its
+// pages stay in quarantine for as long again; `timeout` suffices for leases of
+// 30 s. `worker` may be null.
+void ExpectSurvivorsEndClean(WorkerProcess* worker, bench::NodeCluster& cluster,
+                             Recoveries recoveries,
+                             absl::Duration timeout = absl::Seconds(90));
 
 }  // namespace farkv::testing
 
