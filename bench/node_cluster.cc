@@ -5,8 +5,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "bench/settled.h"
 #include "common/base/status_macros.h"
 
@@ -47,6 +49,45 @@ absl::StatusOr<NodeCluster::Node> StartNode(const NodeClusterOptions& options,
                            static_cast<uint16_t>(ports["metrics"])};
 }
 
+// Temporary folders of this process's clusters.
+class Folders {
+ public:
+  static Folders& Get() {
+    static Folders& folders = *new Folders;
+    return folders;
+  }
+  absl::StatusOr<std::string> Make() {
+    std::string path =
+        (std::filesystem::temp_directory_path() / "farkv-nodes-XXXXXX")
+            .string();
+    absl::MutexLock lock(&mutex_);
+    if (mkdtemp(path.data()) == nullptr) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot make a directory like \"", path, "\""));
+    }
+    paths_.insert(path);
+    return path;
+  }
+  void Remove(const std::string& path) {
+    absl::MutexLock lock(&mutex_);
+    if (paths_.erase(path) > 0) RemoveFromDisk(path);
+  }
+  void RemoveAll() {
+    absl::MutexLock lock(&mutex_);
+    for (const std::string& path : paths_) RemoveFromDisk(path);
+    paths_.clear();
+  }
+
+ private:
+  static void RemoveFromDisk(const std::string& path) {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+
+  absl::Mutex mutex_;
+  std::set<std::string> paths_ ABSL_GUARDED_BY(mutex_);
+};
+
 // OK unless the node says that sessions, and their pages, were left behind.
 absl::Status CheckGivenBack(const std::string& id,
                             const std::string& log_file) {
@@ -64,13 +105,7 @@ absl::Status CheckGivenBack(const std::string& id,
 absl::StatusOr<NodeCluster> NodeCluster::Start(
     const NodeClusterOptions& options) {
   NodeCluster cluster(options);
-  std::string pattern =
-      (std::filesystem::temp_directory_path() / "farkv-nodes-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot make a directory like \"", pattern, "\""));
-  }
-  cluster.directory_ = pattern;
+  FARKV_ASSIGN_OR_RETURN(cluster.directory_, Folders::Get().Make());
   for (int i = 0; i < options.num_nodes; ++i) {
     FARKV_ASSIGN_OR_RETURN(Node node,
                            StartNode(options, cluster.directory_,
@@ -124,12 +159,13 @@ absl::Status NodeCluster::End() {
     }
   }
   nodes_.clear();
-  if (!directory_.empty()) {
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
-    directory_.clear();
-  }
+  Folders::Get().Remove(directory_);
   return status;
+}
+
+void NodeCluster::KillAll() {
+  ChildProcess::KillAll();
+  Folders::Get().RemoveAll();
 }
 
 std::vector<std::string> NodeCluster::Addresses() const {

@@ -44,6 +44,9 @@ class NodeCluster {
   // the first that did not end cleanly, or with sessions that nobody had
   // closed.
   absl::Status Stop(absl::Duration timeout = absl::Seconds(30));
+  // Kills the nodes of all clusters of this process and removes their folders,
+  // for a process that a signal ends. Any thread.
+  static void KillAll();
   // Starts a node that has ended again, without pages, at the same control
   // address. Its port is free for certain only where nobody else uses `host`.
   absl::Status Restart(size_t index);

@@ -14,11 +14,14 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/status_macros.h"
 
 extern char** environ;
@@ -52,6 +55,46 @@ void ResetSignals(posix_spawnattr_t* attributes) {
   posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK);
 }
 
+// The programs that this process has not reaped yet: until then a pid means
+// nobody else.
+class Programs {
+ public:
+  static Programs& Get() {
+    static Programs& programs = *new Programs;
+    return programs;
+  }
+  // `spawn` returns an error or sets `pid`. ECANCELED after KillAll.
+  int Start(absl::FunctionRef<int()> spawn, const pid_t& pid) {
+    absl::MutexLock lock(&mutex_);
+    if (closed_) return ECANCELED;
+    const int error = spawn();
+    if (error == 0) running_.insert(pid);
+    return error;
+  }
+  // The status of a program that has ended, or has been killed.
+  int Reap(pid_t pid) {
+    absl::MutexLock lock(&mutex_);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    running_.erase(pid);
+    return status;
+  }
+  void KillAll() {
+    absl::MutexLock lock(&mutex_);
+    closed_ = true;
+    for (const pid_t pid : running_) kill(pid, SIGKILL);
+    for (const pid_t pid : running_) {
+      siginfo_t ended;
+      waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT);
+    }
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::set<pid_t> running_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
 }  // namespace
 
 absl::StatusOr<ChildProcess> ChildProcess::Start(
@@ -71,8 +114,11 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(
   ResetSignals(&attributes);
   ChildProcess child;
   child.program_ = arguments.front();
-  const int error = posix_spawn(&child.pid_, argv[0], &actions, &attributes,
-                                argv.data(), environ);
+  const auto spawn = [&] {
+    return posix_spawn(&child.pid_, argv[0], &actions, &attributes, argv.data(),
+                       environ);
+  };
+  const int error = Programs::Get().Start(spawn, child.pid_);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
@@ -95,10 +141,12 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
 ChildProcess::~ChildProcess() {
   if (pid_ > 0) {
     kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
+    Programs::Get().Reap(pid_);
   }
   if (pidfd_ >= 0) close(pidfd_);
 }
+
+void ChildProcess::KillAll() { Programs::Get().KillAll(); }
 
 void ChildProcess::Signal(int signal) const {
   if (pid_ > 0) kill(pid_, signal);
@@ -114,8 +162,7 @@ absl::StatusOr<int> ChildProcess::Wait(absl::Duration timeout) {
         absl::StrCat("\"", program_, "\" (pid ", pid_, ") still runs after ",
                      absl::FormatDuration(timeout)));
   }
-  int status = 0;
-  waitpid(pid_, &status, 0);
+  const int status = Programs::Get().Reap(pid_);
   pid_ = -1;
   exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return exit_code_;

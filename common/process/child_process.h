@@ -25,6 +25,10 @@ class ChildProcess {
   ChildProcess& operator=(ChildProcess&& other) noexcept;
   // Kills the program if it still runs.
   ~ChildProcess();
+  // Kills all programs that this process has started, and returns when they
+  // have ended; none starts any more. For a process that ends without running
+  // destructors. Any thread.
+  static void KillAll();
 
   pid_t pid() const { return pid_; }
   // A descriptor that becomes readable when the program has ended.

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
@@ -221,6 +223,43 @@ TEST_F(ShutdownTest, ANodeWithNothingToDoUsesNoProcessor) {
   }
 
   EXPECT_LE(least, absl::Milliseconds(30));
+}
+
+// The port of /metrics of the first node that a bench has started, once pages
+// are stored there; its folders lie in `folder`.
+uint16_t AwaitBenchAtWork(ChildProcess& bench, const std::string& folder) {
+  const absl::Time end = absl::Now() + absl::Seconds(60);
+  while (absl::Now() < end && !bench.Wait(absl::Milliseconds(5)).ok()) {
+    for (const auto& cluster : std::filesystem::directory_iterator(folder)) {
+      std::ifstream file(cluster.path() / "node-0.json");
+      const auto ports = nlohmann::json::parse(file, nullptr, false);
+      if (!ports.is_object()) continue;
+      const uint16_t port = ports.value("metrics", uint16_t{0});
+      if (ReadMetrics(port)["farkv_node_pages{state=\"stored\"}"] > 0)
+        return port;
+    }
+  }
+  return 0;
+}
+
+TEST(BenchSignalTest, ABenchThatIsEndedLeavesNoNodeAndNoFolder) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    TemporaryFolder folder, logs;
+    const std::string log = logs.path() + "/log";
+    auto bench = ChildProcess::Start(
+        {"/usr/bin/env", "TMPDIR=" + folder.path(), BinDir() + "/farkv-bench",
+         "decode", "--model=" + ReasonerDir(), "--rounds=1000"},
+        log);
+    ASSERT_TRUE(bench.ok()) << bench.status();
+    const uint16_t port = AwaitBenchAtWork(*bench, folder.path());
+    ASSERT_NE(port, 0) << std::ifstream(log).rdbuf();
+
+    bench->Signal(signal);
+
+    EXPECT_EQ(bench->Wait(absl::Seconds(30)).value_or(-1), 128 + signal);
+    EXPECT_EQ(HttpGet(port, "/healthz"), "");
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  }
 }
 
 TEST_F(ShutdownTest, OnlyTheFaultProgramsKnowFaults) {
