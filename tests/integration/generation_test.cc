@@ -122,7 +122,9 @@ TEST_F(GenerationTest, TheFakeDeviceGivesTheSameTokens) {
   fake_flags.push_back("--device=fake");
   auto fake = WorkerProcess::Start(fake_flags, /*faults=*/true);
   ASSERT_TRUE(fake.ok()) << fake.status();
-  StartWorker(flags);
+  std::vector<std::string> cpu_flags = flags;
+  cpu_flags.push_back("--device=cpu");
+  StartWorker(cpu_flags);
   const GenerateRequest request = ForcedRequest(11, 20, kLongTokens);
 
   const Generated late = (*fake)->Generate(request);

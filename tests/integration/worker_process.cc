@@ -33,6 +33,12 @@ std::string Environment(const char* name, const char* fallback) {
   return value != nullptr ? value : fallback;
 }
 
+bool HasFlag(const std::vector<std::string>& flags, const std::string& name) {
+  return std::any_of(flags.begin(), flags.end(), [&](const std::string& flag) {
+    return flag.rfind("--" + name + "=", 0) == 0;
+  });
+}
+
 std::shared_ptr<grpc::Channel> Dial(uint64_t port) {
   return grpc::CreateChannel(absl::StrCat("127.0.0.1:", port),
                              grpc::InsecureChannelCredentials());
@@ -57,11 +63,16 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(
-    const std::vector<std::string>& flags, bool faults) {
+    std::vector<std::string> flags, bool faults) {
   std::unique_ptr<WorkerProcess> worker(new WorkerProcess());
   const std::string& folder = worker->folder_.path();
   const std::string port_file = folder + "/worker.json";
   const std::string log_file = folder + "/worker.log";
+  const std::string device = Environment("FARKV_TEST_DEVICE", "");
+  if (!device.empty() && !HasFlag(flags, "device")) {
+    flags.push_back("--device=" + device);
+  }
+  faults |= HasFlag(flags, "device");
   std::vector<std::string> arguments = {
       absl::StrCat(BinDir(), "/farkv-worker", faults ? "-faults" : ""),
       "--listen=127.0.0.1:0",
@@ -70,12 +81,8 @@ absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(
       "--model=" + ReasonerDir(),
       "--port-file=" + port_file,
       "--t0-bytes=64MiB"};
-  const bool has_heartbeat =
-      std::any_of(flags.begin(), flags.end(), [](const std::string& flag) {
-        return flag.rfind("--heartbeat=", 0) == 0;
-      });
   // A busy test machine may keep a node from answering for a second.
-  if (!has_heartbeat) arguments.push_back("--heartbeat=2s");
+  if (!HasFlag(flags, "heartbeat")) arguments.push_back("--heartbeat=2s");
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   FARKV_ASSIGN_OR_RETURN(ChildProcess process,
                          ChildProcess::Start(arguments, log_file));

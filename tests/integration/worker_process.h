@@ -45,9 +45,11 @@ struct Generated {
 
 class WorkerProcess {
  public:
-  // Every listener on port 0. The error carries the end of the log.
+  // Every listener on port 0. Without --device the one that FARKV_TEST_DEVICE
+  // names, if it is set. With a device it is a fault worker: others do not know
+  // the fake one. The error carries the end of the log.
   static absl::StatusOr<std::unique_ptr<WorkerProcess>> Start(
-      const std::vector<std::string>& flags, bool faults = false);
+      std::vector<std::string> flags, bool faults = false);
 
   Generated Generate(const farkv::worker::v1::GenerateRequest& request,
                      absl::Duration timeout = absl::Seconds(60));
