@@ -2,6 +2,8 @@
 
 usage: check_tree.py [--root DIR] [--arrows FILE]
 
+An arrow that no file uses is a violation too: it would let one appear unseen.
+
 Prints one line per violation and exits with 1 when there is any; long files
 that are still allowed are named as warnings.
 """
@@ -86,11 +88,31 @@ def check_includes(path, text, table):
                 break
         if not included.startswith(OUR_ROOTS):
             continue
-        if included.startswith("farkv/"):  # generated from proto/
-            included = "proto/" + included
-        target = folder_of(included, [*table.arrows, "proto"])
+        target = target_of(included, table)
         if target != own and not matches(target or "", table.arrows[own]):
             yield f"{own} may not include {included}"
+
+
+def target_of(included, table):
+    """The folder of one of our headers."""
+    if included.startswith("farkv/"):  # generated from proto/
+        included = "proto/" + included
+    return folder_of(included, [*table.arrows, "proto"])
+
+
+def unused_arrows(root, table):
+    used = {folder: set() for folder in table.arrows}
+    for path in files_of(root):
+        own = folder_of(path, table.arrows)
+        if own is None or not path.endswith(SOURCE_SUFFIXES):
+            continue
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            used[own].update(target_of(included, table) or ""
+                             for included in INCLUDE.findall(file.read()))
+    return [f"arrows: no file of {folder} includes {pattern}"
+            for folder, patterns in table.arrows.items()
+            for pattern in patterns
+            if not fnmatch.filter(used[folder], pattern)]
 
 
 def blank(match):
@@ -203,8 +225,10 @@ def main():
     parser.add_argument("--root", default=os.path.join(here, "..", ".."))
     parser.add_argument("--arrows", default=os.path.join(here, "arrows.txt"))
     arguments = parser.parse_args()
-    violations, warnings = check_tree(os.path.normpath(arguments.root),
-                                      read_table(arguments.arrows))
+    root = os.path.normpath(arguments.root)
+    table = read_table(arguments.arrows)
+    violations, warnings = check_tree(root, table)
+    violations += unused_arrows(root, table)
     for line in warnings:
         print(f"warning: {line}")
     for line in violations:

@@ -99,6 +99,17 @@ class CheckTreeTest(unittest.TestCase):
 
         self.expect("may not include x.pb.h")
 
+    def test_an_arrow_that_no_file_uses_is_named(self):
+        self.write("common/net/a.cc", '#include "common/base/b.h"\n')
+        self.write("common/net/ucx/c.cc", '#include "common/net/d.h"\n')
+        self.write("tests/e_test.cc", '#include "common/base/b.h"\n'
+                   '#include "farkv/x/v1/x.pb.h"\n')
+        table = check_tree.read_table(self.table_path)
+
+        self.assertEqual(check_tree.unused_arrows(self.root, table),
+                         ["arrows: no file of kernels includes common/base",
+                          "arrows: no file of tests includes kernels"])
+
     def test_a_long_function_fails_where_it_begins(self):
         self.write("common/base/a.cc", "namespace farkv {\n\n" +
                    function(100) + function(101) + "}\n")
