@@ -32,8 +32,13 @@ std::string ColdReads::Where(const Sequence& sequence, const NodeLink& link,
 
 ColdReads::ColdReads(const TieringOptions& options, const KvGeometry& geometry,
                      Device& device,
-                     std::span<const std::unique_ptr<NodeLink>> links)
-    : options_(options), geometry_(geometry), device_(device), links_(links) {}
+                     std::span<const std::unique_ptr<NodeLink>> links,
+                     const Clock& clock)
+    : options_(options),
+      geometry_(geometry),
+      device_(device),
+      links_(links),
+      clock_(clock) {}
 
 bool ColdReads::HasPages() const {
   return std::any_of(parts_.begin(), parts_.end(), [](const StepPart& part) {

@@ -19,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/clock.h"
 #include "gpu_worker/tiering/fetch_operation.h"
 #include "gpu_worker/tiering/node_link.h"
 #include "gpu_worker/tiering/sequence.h"
@@ -30,9 +31,10 @@ namespace farkv {
 
 class ColdReads {
  public:
-  // Borrowed parts outlive it.
+  // Borrowed parts outlive it. `clock`: of the leases that mapped reads check.
   ColdReads(const TieringOptions& options, const KvGeometry& geometry,
-            Device& device, std::span<const std::unique_ptr<NodeLink>> links);
+            Device& device, std::span<const std::unique_ptr<NodeLink>> links,
+            const Clock& clock);
 
   // Finds the cold pages of all parts and asks for the first layers. Parts of
   // one row, unless scored per head, leave pages to their nodes where
@@ -105,7 +107,7 @@ class ColdReads {
                                  const PagePlace& place, int layer) const;
   void Fetch(Sequence& sequence, int layer, std::span<const ReadPage> pages,
              std::vector<std::shared_ptr<FetchOperation>>& fetches);
-  static bool LeaseHolds(const Sequence& sequence, int node);
+  bool LeaseHolds(const Sequence& sequence, int node) const;
   absl::Status CheckMapped(Sequence& sequence, const ReadPage& read, int layer);
   // Of a page that no node has any more: UNAVAILABLE.
   static absl::Status CheckPlace(const Sequence& sequence,
@@ -133,6 +135,7 @@ class ColdReads {
   const KvGeometry geometry_;
   Device& device_;
   const std::span<const std::unique_ptr<NodeLink>> links_;
+  const Clock& clock_;
   FetchLoad load_;
 
   std::span<StepPart> parts_;

@@ -3,17 +3,16 @@
 #include <bit>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/page/page_format.h"
 #include "gpu_worker/tiering/cold_reads.h"
 
 namespace farkv {
 
-bool ColdReads::LeaseHolds(const Sequence& sequence, int node) {
+bool ColdReads::LeaseHolds(const Sequence& sequence, int node) const {
   const auto& session =
       sequence.remote.nodes[static_cast<size_t>(node)].session;
-  return session != nullptr && session->Usable(Clock::Boottime().Now());
+  return session != nullptr && session->Usable(clock_.Now());
 }
 
 // Header and rows at the first use of a page's generation, afterwards the

@@ -430,8 +430,8 @@ absl::StatusOr<std::unique_ptr<KvCache>> KvCache::CreateWith(
     FARKV_ASSIGN_OR_RETURN(
         impl->remote,
         RemoteTier::Create(impl->options, geometry, device, access));
-    impl->reads = std::make_unique<ColdReads>(impl->options, geometry, device,
-                                              impl->remote->links());
+    impl->reads = std::make_unique<ColdReads>(
+        impl->options, geometry, device, impl->remote->links(), *access.clock);
     impl->pushdown =
         std::make_unique<Pushdown>(impl->options, geometry, num_query_heads,
                                    impl->remote->links(), *access.clock);

@@ -54,7 +54,8 @@ struct NodeAccess {
   std::function<absl::StatusOr<std::unique_ptr<Transport>>(
       TransportOptions options)>
       transport;
-  // Of pauses between tries; outlives the cache.
+  // Of pauses between tries, and of leases while rows are read in place;
+  // outlives the cache.
   const Clock* clock = &Clock::Boottime();
   // For benches; empty: rows are stored as they are.
   StoredRowsFilter stored_rows_filter = {};

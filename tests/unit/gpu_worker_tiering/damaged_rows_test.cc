@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "gmock/gmock.h"
 #include "gpu_worker/tiering/kv_cache.h"
 #include "gtest/gtest.h"
@@ -104,6 +105,16 @@ TEST_F(KvCacheTest, RowsOfAnotherDTypeOrTierFailTheStepAndNameBoth) {
                               "was tier 1, 0 T2 bits"));
 }
 
+// Boottime() as far ahead as a test puts it.
+class ClockAhead final : public Clock {
+ public:
+  absl::Time Now() const override { return Clock::Boottime().Now() + by_; }
+  void Set(absl::Duration by) { by_ = by; }
+
+ private:
+  absl::Duration by_;
+};
+
 class MappedKvCacheTest : public KvCacheTest {
  protected:
   MappedKvCacheTest() {
@@ -117,7 +128,12 @@ class MappedKvCacheTest : public KvCacheTest {
     // fetched.
     options.lease = absl::Minutes(6);
     options.rpc_timeout = absl::Minutes(2);
-    cache_ = Make(options, {node_.get()});
+    options.memory_nodes = {"0"};
+    NodeAccess access = AccessTo(network_, {node_.get()});
+    access.clock = &clock_;  // of the reads, not of the link
+    cache_ =
+        KvCache::CreateWith(options, geometry_, kQueryHeads, *device_, access)
+            .value();
   }
   ~MappedKvCacheTest() override {
     cache_ = nullptr;
@@ -125,22 +141,30 @@ class MappedKvCacheTest : public KvCacheTest {
     rmdir(map_dir_.c_str());
   }
 
+  // A sequence whose last step read cold rows through the map; another one has
+  // begun and has had its rows of `layers` layers.
+  SequenceId MidStep(Harness& harness, int layers) {
+    const SequenceId id = MakeCold(*cache_, harness, 150);
+    EXPECT_TRUE(harness.Step(id, 1).ok());
+    EXPECT_EQ(cache_->Stats(id).cold_mode, "map");
+    const StepRows rows[] = {{id, 1}};
+    EXPECT_TRUE(cache_->Begin(rows, *stream_).ok());
+    for (int layer = 0; layer < layers; ++layer) {
+      EXPECT_TRUE(cache_->PrepareLayer(layer).ok());
+    }
+    return id;
+  }
+
   std::string map_dir_;
+  ClockAhead clock_;
   std::unique_ptr<TestNode> node_;
   std::unique_ptr<KvCache> cache_;
 };
 
 TEST_F(MappedKvCacheTest, APageGivenAwayDuringAStepDiscardsTheStep) {
   Harness harness(*cache_, *stream_, geometry_);
-  const SequenceId id = MakeCold(*cache_, harness, 150);
-  ASSERT_TRUE(harness.Step(id, 1).ok());
-  ASSERT_EQ(cache_->Stats(id).cold_mode, "map");
-  const int64_t tokens = cache_->num_tokens(id);
-  const StepRows rows[] = {{id, 1}};
-  ASSERT_TRUE(cache_->Begin(rows, *stream_).ok());
-  for (int layer = 0; layer < 3; ++layer) {
-    ASSERT_TRUE(cache_->PrepareLayer(layer).ok());
-  }
+  const SequenceId id = MidStep(harness, 3);
+  const int64_t tokens = cache_->num_tokens(id) - 1;  // before the step
 
   for (int page = 0; page < 2; ++page) node_->GiveAway(1, page);
 
@@ -152,6 +176,38 @@ TEST_F(MappedKvCacheTest, APageGivenAwayDuringAStepDiscardsTheStep) {
   // The node is asked, and says the same.
   EXPECT_EQ(harness.Step(id, 1).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(cache_->failed_sequences(), std::vector<SequenceId>{id});
+}
+
+// The node may give a page away once its lease is over, so a reader asks its
+// own clock before and after it reads in place.
+TEST_F(MappedKvCacheTest, ALeaseThatEndsBeforeALayerIsReadDiscardsTheStep) {
+  Harness harness(*cache_, *stream_, geometry_);
+  const SequenceId id = MidStep(harness, 1);
+
+  clock_.Set(absl::Minutes(6));
+
+  const absl::Status status = cache_->PrepareLayer(1).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the lease is over"));
+  cache_->Discard();
+  // The node is asked, and its lease holds still.
+  EXPECT_TRUE(harness.Step(id, 1).ok());
+  EXPECT_EQ(cache_->Stats(id).cold_mode, "prefetch");
+}
+
+TEST_F(MappedKvCacheTest, ALeaseThatEndsWhileLayersAreReadDiscardsTheStep) {
+  Harness harness(*cache_, *stream_, geometry_);
+  const SequenceId id = MidStep(harness, 3);
+  const int64_t tokens = cache_->num_tokens(id) - 1;  // before the step
+
+  clock_.Set(absl::Minutes(6));
+
+  const absl::Status status = cache_->Commit();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("its lease changed"));
+  EXPECT_EQ(cache_->num_tokens(id), tokens);
+  EXPECT_TRUE(harness.Step(id, 1).ok());
+  EXPECT_EQ(cache_->Stats(id).cold_mode, "prefetch");
 }
 
 class DamagedMapTest : public MappedKvCacheTest {
