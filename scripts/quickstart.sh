@@ -44,16 +44,19 @@ node_pid=
 worker_pid=
 client_pid=
 
+# stop: ends what still runs; fails when one of them ended with a failure.
 stop() {
+  clean=true
   for pid in $client_pid $worker_pid $node_pid; do
-    kill -TERM "$pid" 2>/dev/null || continue
-    wait "$pid" 2>/dev/null || true
+    kill -TERM "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || clean=false
   done
   client_pid= worker_pid= node_pid=
+  $clean
 }
 cleanup() {
   code=$?
-  stop
+  stop || true
   if [ "$code" -ne 0 ]; then
     echo "quickstart: failed; the logs are in $dir" >&2
     tail -n 5 "$dir"/*.log >&2 2>/dev/null || true
@@ -65,6 +68,10 @@ trap cleanup EXIT
 trap 'exit 130' INT TERM
 
 say() { printf '\n== %s\n' "$*"; }
+not_shown() {
+  echo "NOT SHOWN: $*"
+  exit 1
+}
 
 # port NAME FILE: a number out of a port file.
 port() { sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" "$2"; }
@@ -183,21 +190,24 @@ client_pid=
 
 say "The same prompt with everything in T0 (a worker without memory nodes)"
 kill -TERM "$worker_pid"
-wait "$worker_pid"
+wait "$worker_pid" || not_shown "the tiered worker ended with a failure"
+worker_pid=
 start_worker full --t0-bytes=64MiB
 generate "$dir/full.json"
 echo "cold rows read: $(field coldRowsRead "$dir/full.json")"
+cold=$(field coldRowsRead "$dir/tiered.json")
+[ "${cold:-0}" -gt 0 ] || not_shown "the tiered run read no cold row"
+[ "$(field recomputedTokens "$dir/tiered.json")" = 0 ] ||
+  not_shown "the tiered run lost rows and recomputed them"
+[ "$(field coldRowsRead "$dir/full.json")" = 0 ] ||
+  not_shown "the run with everything in T0 read cold rows"
 for run in tiered full; do
   sed -n '/"text"/,/"finishReason"/p' "$dir/$run.json" >"$dir/$run.output"
+  for part in text tokenIds finishReason; do
+    grep -q "\"$part\"" "$dir/$run.output" ||
+      not_shown "the answer of the $run run has no $part"
+  done
 done
-if [ "$(field coldRowsRead "$dir/tiered.json")" -eq 0 ]; then
-  echo "NOT SHOWN: the tiered run read no cold row"
-  exit 1
-fi
-if [ "$(field recomputedTokens "$dir/tiered.json")" -ne 0 ]; then
-  echo "NOT SHOWN: the tiered run lost rows and recomputed them"
-  exit 1
-fi
 if cmp -s "$dir/tiered.output" "$dir/full.output"; then
   echo "IDENTICAL: every token of both outputs is the same"
 else
@@ -206,5 +216,7 @@ else
 fi
 
 say "Stop"
-stop
+stop || not_shown "worker or node ended with a failure"
+! grep "sessions are left behind" "$dir/node.log" ||
+  not_shown "the worker left its sessions on the node"
 echo "worker and node have stopped; next: ./scripts/test.sh"
