@@ -75,18 +75,7 @@ absl::StatusOr<std::vector<int32_t>> ReadText(const std::string& text,
 // The template puts all special tokens and marks; the messages can write none.
 absl::StatusOr<std::vector<int32_t>> ReadChat(const worker::v1::Chat& chat,
                                               const Model& model) {
-  const Tokenizer& tokenizer = model.tokenizer;
-  if (!tokenizer.chat_template()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the model \"", model.name, "\" has no chat template"));
-  }
-  ChatTemplate::Values values;
-  values.bos = tokenizer.Spelling(tokenizer.bos_token().value_or(-1));
-  values.eos = tokenizer.Spelling(tokenizer.eos_token().value_or(-1));
-  values.today = absl::FormatTime("%d %b %Y", absl::Now(), absl::UTCTimeZone());
-  FARKV_ASSIGN_OR_RETURN(
-      const ChatTemplate chat_template,
-      ChatTemplate::Recognise(*tokenizer.chat_template(), std::move(values)));
+  FARKV_RETURN_IF_ERROR(model.chat.status());
   std::vector<ChatTurn> turns;
   size_t bytes = 0;
   for (const auto& message : chat.messages()) {
@@ -94,9 +83,11 @@ absl::StatusOr<std::vector<int32_t>> ReadChat(const worker::v1::Chat& chat,
     bytes += message.content().size();
   }
   FARKV_RETURN_IF_ERROR(CheckPromptBytes(bytes, model));
-  FARKV_ASSIGN_OR_RETURN(const std::vector<TextPart> parts,
-                         chat_template.Render(turns));
-  return tokenizer.Encode(parts);
+  FARKV_ASSIGN_OR_RETURN(
+      const std::vector<TextPart> parts,
+      model.chat->Render(turns, absl::FormatTime("%d %b %Y", absl::Now(),
+                                                 absl::UTCTimeZone())));
+  return model.tokenizer.Encode(parts);
 }
 
 absl::StatusOr<std::vector<int32_t>> ReadPrompt(const GenerateRequest& request,

@@ -6,16 +6,12 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "common/base/status_macros.h"
+#include "gpu_worker/tokenizer/chat_marks.h"
 #include "gpu_worker/tokenizer/utf8.h"
 
 namespace farkv {
 namespace {
-
-constexpr char kUser[] = "<｜User｜>";
-constexpr char kAssistant[] = "<｜Assistant｜>";
-constexpr char kThoughtEnd[] = "</think>";
 
 // What Python's str.strip() takes.
 bool IsSpace(uint32_t c) {
@@ -50,25 +46,6 @@ std::string WithoutThoughts(const std::string& answer) {
 std::string WithoutFirstLineEnds(const std::string& text) {
   const size_t at = text.find_first_not_of('\n');
   return at == std::string::npos ? "" : text.substr(at);
-}
-
-// ChatML's system text for conversations without one: what stands between the
-// markers within one string of the template.
-std::string DefaultSystem(absl::string_view jinja) {
-  constexpr absl::string_view kStart = "<|im_start|>system\n";
-  constexpr absl::string_view kEnd = "<|im_end|>";
-  for (size_t at = jinja.find(kStart); at != absl::string_view::npos;
-       at = jinja.find(kStart, at + 1)) {
-    const absl::string_view rest = jinja.substr(at + kStart.size());
-    const size_t end = rest.find(kEnd);
-    const absl::string_view text = rest.substr(0, end);
-    if (end == absl::string_view::npos || text.empty() ||
-        text.find_first_of("'{}+") != absl::string_view::npos) {
-      continue;
-    }
-    return std::string(text);
-  }
-  return "";
 }
 
 }  // namespace
@@ -110,6 +87,7 @@ void ChatTemplate::RenderChatMl(const Conversation& chat, Parts& parts) const {
     parts.Marker(absl::StrCat("<|im_start|>", role, "\n"));
     parts.Content(content).Marker("<|im_end|>\n");
   };
+  parts.Marker(ends_.bos);
   if (chat.system != nullptr) {
     add("system", *chat.system);
   } else if (!default_system_.empty()) {
@@ -126,7 +104,7 @@ void ChatTemplate::RenderChatMl(const Conversation& chat, Parts& parts) const {
 
 void ChatTemplate::RenderDeepSeek(const Conversation& chat,
                                   Parts& parts) const {
-  parts.Marker(values_.bos);
+  parts.Marker(ends_.bos);
   if (chat.system != nullptr) parts.Content(*chat.system);
   for (const ChatTurn& turn : chat.turns) {
     if (turn.role == "user") {
@@ -136,7 +114,7 @@ void ChatTemplate::RenderDeepSeek(const Conversation& chat,
     parts.Marker(kAssistant);
     parts.Content(drops_thoughts_ ? WithoutThoughts(turn.content)
                                   : turn.content);
-    parts.Marker(values_.eos);
+    parts.Marker(ends_.eos);
   }
   parts.Marker(absl::StrCat(kAssistant, thought_));
 }
@@ -146,10 +124,10 @@ void ChatTemplate::RenderLlama2(const Conversation& chat, Parts& parts) const {
   for (const ChatTurn& turn : chat.turns) {
     if (turn.role == "assistant") {
       parts.Marker(" ").Content(Trimmed(turn.content));
-      parts.Marker(absl::StrCat(" ", values_.eos));
+      parts.Marker(absl::StrCat(" ", ends_.eos));
       continue;
     }
-    parts.Marker(absl::StrCat(values_.bos, "[INST] "));
+    parts.Marker(absl::StrCat(ends_.bos, "[INST] "));
     if (first && chat.system != nullptr) {
       // The template trims system text and content as one, which ends here.
       const std::string end = Trimmed("x\n\n" + turn.content).substr(1);
@@ -163,16 +141,21 @@ void ChatTemplate::RenderLlama2(const Conversation& chat, Parts& parts) const {
   }
 }
 
-void ChatTemplate::RenderLlama3(const Conversation& chat, Parts& parts) const {
+void ChatTemplate::RenderLlama3(const Conversation& chat,
+                                absl::string_view today, Parts& parts) const {
   const auto add = [&parts](absl::string_view role, absl::string_view front,
                             absl::string_view content) {
     parts.Marker(absl::StrCat("<|start_header_id|>", role,
                               "<|end_header_id|>\n\n", front));
     parts.Content(Trimmed(content)).Marker("<|eot_id|>");
   };
-  parts.Marker(values_.bos);
-  if (chat.system != nullptr || !dates_.empty()) {
-    add("system", dates_, chat.system != nullptr ? *chat.system : "");
+  parts.Marker(ends_.bos);
+  if (chat.system != nullptr || has_dates_) {
+    const std::string dates =
+        has_dates_ ? absl::StrCat(kKnowledgeDate, kToday,
+                                  has_clock_ ? today : date_, "\n\n")
+                   : "";
+    add("system", dates, chat.system != nullptr ? *chat.system : "");
   }
   for (const ChatTurn& turn : chat.turns) add(turn.role, "", turn.content);
   parts.Marker("<|start_header_id|>assistant<|end_header_id|>\n\n");
@@ -182,12 +165,12 @@ void ChatTemplate::RenderLlama3(const Conversation& chat, Parts& parts) const {
 void ChatTemplate::RenderMistralV3(const Conversation& chat,
                                    Parts& parts) const {
   const bool spaces = form_ == Form::kMistralV3;
-  parts.Marker(values_.bos);
+  parts.Marker(ends_.bos);
   for (const ChatTurn& turn : chat.turns) {
     if (turn.role == "assistant") {
       parts.Marker(spaces ? " " : "");
-      parts.Content(spaces ? Trimmed(turn.content) : turn.content);
-      parts.Marker(values_.eos);
+      parts.Content(trims_answers_ ? Trimmed(turn.content) : turn.content);
+      parts.Marker(ends_.eos);
       continue;
     }
     parts.Marker(spaces ? "[INST] " : "[INST]");
@@ -198,56 +181,35 @@ void ChatTemplate::RenderMistralV3(const Conversation& chat,
   }
 }
 
+// The system text goes in front of the first turn.
+void ChatTemplate::RenderMistralV1(const Conversation& chat,
+                                   Parts& parts) const {
+  parts.Marker(ends_.bos);
+  for (const ChatTurn& turn : chat.turns) {
+    if (turn.role == "assistant") {
+      parts.Marker(" ");
+      parts.Content(trims_answers_ ? Trimmed(turn.content) : turn.content);
+      parts.Marker(ends_.eos);
+      continue;
+    }
+    parts.Marker(" [INST] ");
+    if (&turn == &chat.turns.front() && chat.system != nullptr) {
+      parts.Content(*chat.system).Marker("\n\n");
+    }
+    parts.Content(turn.content).Marker(" [/INST]");
+  }
+}
+
 void ChatTemplate::RenderMistral(const Conversation& chat, Parts& parts) const {
-  parts.Marker(values_.bos);
+  parts.Marker(ends_.bos);
   for (const ChatTurn& turn : chat.turns) {
     if (turn.role == "assistant") {
       parts.Content(turn.content);
-      parts.Marker(absl::StrCat(values_.eos, space_behind_eos_ ? " " : ""));
+      parts.Marker(absl::StrCat(ends_.eos, space_behind_eos_ ? " " : ""));
     } else {
       parts.Marker("[INST] ").Content(turn.content).Marker(" [/INST]");
     }
   }
-}
-
-absl::StatusOr<ChatTemplate> ChatTemplate::Recognise(absl::string_view jinja,
-                                                     Values values) {
-  // A line end is written as such or as \n, depending on the file.
-  const std::string text = absl::StrReplaceAll(jinja, {{"\\n", "\n"}});
-  const auto has = [&text](absl::string_view marker) {
-    return absl::StrContains(text, marker);
-  };
-  ChatTemplate made;
-  made.drops_thoughts_ = has(kThoughtEnd);
-  if (has(kAssistant) && has(kUser)) {
-    made.form_ = Form::kDeepSeek;
-    if (has(absl::StrCat(kAssistant, "<think>\n"))) made.thought_ = "<think>\n";
-  } else if (has("<|im_start|>") && has("<|im_end|>")) {
-    made.form_ = Form::kChatMl;
-    made.default_system_ = DefaultSystem(text);
-    if (has("<|im_start|>assistant\n<think>\n")) made.thought_ = "<think>\n";
-  } else if (has("<|start_header_id|>") && has("<|eot_id|>")) {
-    made.form_ = Form::kLlama3;
-    if (has("Cutting Knowledge Date: December 2023\n")) {
-      made.dates_ = absl::StrCat(
-          "Cutting Knowledge Date: December 2023\nToday Date: ",
-          has("strftime_now") ? values.today : "26 Jul 2024", "\n\n");
-    }
-  } else if (has("<<SYS>>") && has("[INST] ") && has(" [/INST]")) {
-    made.form_ = Form::kLlama2;
-  } else if (has("'[INST] ' + message['content'] + ' [/INST]'")) {
-    made.form_ = Form::kMistral;
-    made.space_behind_eos_ = has("eos_token + ' '") || has("eos_token+ ' '");
-  } else if (has("[AVAILABLE_TOOLS]") && has("\"[/INST]\"")) {
-    made.form_ = has("\"[INST] \"") ? Form::kMistralV3 : Form::kMistralTekken;
-  } else {
-    return absl::UnimplementedError(absl::StrCat(
-        "the model's chat template is of no known form (ChatML, Llama 2, Llama "
-        "3, Mistral, DeepSeek); it starts with \"",
-        absl::CHexEscape(jinja.substr(0, 60)), "\""));
-  }
-  made.values_ = std::move(values);
-  return made;
 }
 
 const char* ChatTemplate::name() const {
@@ -260,6 +222,8 @@ const char* ChatTemplate::name() const {
       return "Llama 3";
     case Form::kMistral:
       return "Mistral";
+    case Form::kMistralV1:
+      return "Mistral v1";
     case Form::kMistralV3:
       return "Mistral v3";
     case Form::kMistralTekken:
@@ -272,6 +236,7 @@ const char* ChatTemplate::name() const {
 
 absl::Status ChatTemplate::Check(std::span<const ChatTurn> turns) const {
   const bool alternate = form_ == Form::kLlama2 || form_ == Form::kMistral ||
+                         form_ == Form::kMistralV1 ||
                          form_ == Form::kMistralV3 ||
                          form_ == Form::kMistralTekken;
   const auto wrong = [&](size_t i, absl::string_view wanted) {
@@ -302,7 +267,7 @@ absl::Status ChatTemplate::Check(std::span<const ChatTurn> turns) const {
 }
 
 absl::StatusOr<std::vector<TextPart>> ChatTemplate::Render(
-    std::span<const ChatTurn> turns) const {
+    std::span<const ChatTurn> turns, absl::string_view today) const {
   FARKV_RETURN_IF_ERROR(Check(turns));
   const Conversation chat(turns);
   Parts parts;
@@ -313,6 +278,9 @@ absl::StatusOr<std::vector<TextPart>> ChatTemplate::Render(
     case Form::kMistral:
       RenderMistral(chat, parts);
       return parts.Take();
+    case Form::kMistralV1:
+      RenderMistralV1(chat, parts);
+      return parts.Take();
     case Form::kMistralV3:
     case Form::kMistralTekken:
       RenderMistralV3(chat, parts);
@@ -321,7 +289,7 @@ absl::StatusOr<std::vector<TextPart>> ChatTemplate::Render(
       RenderChatMl(chat, parts);
       return parts.Take();
     case Form::kLlama3:
-      RenderLlama3(chat, parts);
+      RenderLlama3(chat, today, parts);
       return parts.Take();
     case Form::kDeepSeek:
       RenderDeepSeek(chat, parts);

@@ -42,6 +42,23 @@ QWEN25 = r"""{%- if tools %}
     {{- '<|im_start|>assistant\n' }}
 {%- endif %}
 """
+QWEN25_MATH = QWEN25.replace(
+    "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.",
+    "Please reason step by step, and put your final answer within \\\\boxed{}.")
+# A model of another vocabulary, fine-tuned to ChatML.
+CHATML_BOS = "{{ bos_token }}" + SMOLLM2.replace(
+    "Hugging Face", "O\\'Brien")
+# The text between tags instead of literals.
+CHATML_DATA = """{% for message in messages %}
+  {% if true %}
+<|im_start|>{{ message.role }}
+{{ message.content }}<|im_end|>
+  {% endif %}
+{% endfor %}
+{% if add_generation_prompt %}
+<|im_start|>assistant
+{% endif %}
+"""
 QWEN3 = r"""{%- if messages[0].role == 'system' %}
     {{- '<|im_start|>system\n' + messages[0].content + '<|im_end|>\n' }}
 {%- endif %}
@@ -113,6 +130,7 @@ LLAMA31 = r"""{{- bos_token }}
     {{- '<|start_header_id|>assistant<|end_header_id|>\n\n' }}
 {%- endif %}
 """
+LLAMA31_DATE = LLAMA31.replace("26 Jul 2024", "05 Dec 2025")
 LLAMA32 = LLAMA31.replace(
     '{%- set date_string = "26 Jul 2024" %}',
     '{%- set date_string = strftime_now("%d %b %Y") %}')
@@ -124,6 +142,31 @@ MISTRAL = (
     "message['role'] == 'assistant' %}{{ message['content'] + eos_token }}"
     "{% endif %}{% endfor %}")
 MISTRAL01 = MISTRAL.replace("+ eos_token }}", "+ eos_token + ' ' }}")
+MISTRAL1 = r"""{%- if messages[0]["role"] == "system" %}
+    {%- set system_message = messages[0]["content"] %}
+    {%- set loop_messages = messages[1:] %}
+{%- else %}
+    {%- set loop_messages = messages %}
+{%- endif %}
+
+{{- bos_token }}
+{%- for message in loop_messages %}
+    {%- if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}
+        {{- raise_exception('After the optional system message, conversation roles must alternate user/assistant/user/assistant/...') }}
+    {%- endif %}
+    {%- if message["role"] == "user" %}
+        {%- if loop.first and system_message is defined %}
+            {{- " [INST] " + system_message + "\n\n" + message["content"] + " [/INST]" }}
+        {%- else %}
+            {{- " [INST] " + message["content"] + " [/INST]" }}
+        {%- endif %}
+    {%- elif message["role"] == "assistant" %}
+        {{- " " + message["content"] + eos_token}}
+    {%- else %}
+        {{- raise_exception('Only user and assistant roles are supported, with the exception of an initial optional system message!') }}
+    {%- endif %}
+{%- endfor %}
+"""
 MISTRAL3 = r"""{%- if messages[0]["role"] == "system" %}
     {%- set system_message = messages[0]["content"] %}
     {%- set loop_messages = messages[1:] %}
@@ -174,8 +217,12 @@ DEEPSEEK = ("<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>")
 TEMPLATES = [
     ("ChatML", SMOLLM2, "<|im_start|>", "<|im_end|>"),
     ("ChatML", QWEN25, "", "<|im_end|>"), ("ChatML", QWEN3, "", "<|im_end|>"),
+    ("ChatML", QWEN25_MATH, "", "<|im_end|>"),
+    ("ChatML", CHATML_BOS, "<s>", "</s>"),
+    ("ChatML", CHATML_DATA, "<s>", "</s>"),
     ("Llama 2", LLAMA2, *ANGLES), ("Llama 3", LLAMA3, *HEADERS),
     ("Llama 3", LLAMA31, *HEADERS), ("Llama 3", LLAMA32, *HEADERS),
+    ("Llama 3", LLAMA31_DATE, *HEADERS), ("Mistral v1", MISTRAL1, *ANGLES),
     ("Mistral", MISTRAL, *ANGLES), ("Mistral", MISTRAL01, *ANGLES),
     ("Mistral v3", MISTRAL3, *ANGLES), ("Mistral Tekken", TEKKEN, *ANGLES),
     ("DeepSeek", R1, *DEEPSEEK), ("DeepSeek", V3, *DEEPSEEK),

@@ -28,7 +28,8 @@ class GenerationCodecTest : public ::testing::Test {
       spec_.kinds[static_cast<size_t>(id)] = PieceKind::kControl;
     }
     spec_.bos_token = kBegin;
-    spec_.chat_template = "'<|im_start|>' + role + '\\n' + text + '<|im_end|>'";
+    spec_.chat_template =
+        "{{ '<|im_start|>' + role + '\\n' + text + '<|im_end|>\\n' }}";
     model_.config.max_position = 64;
   }
 
@@ -36,6 +37,7 @@ class GenerationCodecTest : public ::testing::Test {
     auto tokenizer = Tokenizer::Create(spec_);
     if (!tokenizer.ok()) return tokenizer.status();
     model_.tokenizer = *std::move(tokenizer);
+    model_.chat = Model::FindChat(model_.tokenizer);
     const auto read = FromProto(request, model_, EngineOptions());
     if (!read.ok()) return read.status();
     return read->prompt;

@@ -45,11 +45,11 @@ TEST_F(SmolLm2TokenizerTest, AChatHasTheTokensOfItsTemplate) {
   EXPECT_EQ(tokenizer_.add_bos(), false);
   ASSERT_TRUE(tokenizer_.chat_template().has_value());
   const auto chat =
-      ChatTemplate::Recognise(*tokenizer_.chat_template(), {"", "", ""});
+      ChatTemplate::Recognise(*tokenizer_.chat_template(), {"", ""});
   ASSERT_TRUE(chat.ok()) << chat.status();
 
   const auto parts =
-      chat->Render(std::vector<ChatTurn>{{"user", "Hi <|im_end|>"}});
+      chat->Render(std::vector<ChatTurn>{{"user", "Hi <|im_end|>"}}, "");
   ASSERT_TRUE(parts.ok()) << parts.status();
   const auto tokens = tokenizer_.Encode(*parts);
   ASSERT_TRUE(tokens.ok()) << tokens.status();
