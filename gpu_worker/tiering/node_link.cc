@@ -231,6 +231,7 @@ absl::Status NodeLink::ConnectNow() {
   if (first) node_id_ = grant.node_id;
   granted_lease_ = grant.lease;
   const absl::Time now = clock_.Now();
+  renewals_answered_ = now;
   // After a loss the sessions have waited for their renewal.
   next_renewal_ = sessions_.empty() ? now + grant.lease / 3 : now;
   {

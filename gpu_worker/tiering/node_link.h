@@ -226,6 +226,8 @@ class NodeLink {
   absl::Time next_renewal_, next_connect_;
   std::string refusal_;  // of the last try to connect again
   absl::Time renewals_sent_ = absl::InfinitePast();  // the last ones
+  // When those were sent, or the own session opened, that had the last answer.
+  absl::Time renewals_answered_ = absl::InfinitePast();
 
   mutable absl::Mutex mutex_;
   std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);

@@ -32,9 +32,14 @@ void NodeLink::RenewBatch(
     next_renewal_ = std::min(next_renewal_, sent + granted_lease_ / 10);
     if (ReasonOf(result.status()) == ErrorReason::kStaleEpoch) {
       LoseNode("another epoch");
+    } else if (sent - renewals_answered_ >= granted_lease_) {
+      // Heartbeats may still be answered, but nothing can be opened or
+      // reserved, so sequences must not wait for it.
+      LoseNode("no lease renewed");
     }
     return;
   }
+  renewals_answered_ = sent;
   NoteDraining(result->draining);
   for (size_t i = 0; i < std::min(batch.size(), result->renewals.size()); ++i) {
     const LeaseRenewal& renewal = result->renewals[i];

@@ -161,6 +161,7 @@ void RemoteTier::Handle(SessionReady event, SequenceMap& sequences) {
     on.session = *std::move(event.session);
   } else {
     on.retry_at = Now() + kFirstRetry;
+    ++sequence->remote.first_choice;
   }
   Reserve(*sequence);
 }

@@ -70,6 +70,38 @@ TEST_F(KvCacheTest, AFullNodeOnlyMeansThatMoreStaysInT0) {
   EXPECT_EQ(cache->Stats(id).t0_tokens, 200);
 }
 
+// Its data plane answers, its control plane does no more.
+TEST_F(KvCacheTest, ANodeThatOpensNoSessionIsPassedOverForAnother) {
+  TestNode silent(network_, geometry_, "silent");
+  TestNode other(network_, geometry_, "other");
+  TieringOptions options = Options();
+  options.memory_nodes = {"0", "1"};
+  NodeAccess access = AccessTo(network_, {&silent, &other});
+  access.control = [make = access.control](const std::string& address) {
+    auto calls = make(address);
+    if (address != "0" || !calls.ok()) return calls;
+    calls->open_session =
+        [open = calls->open_session, calls = 0](
+            const OpenSessionCall& call,
+            absl::Duration timeout) mutable -> absl::StatusOr<SessionGrant> {
+      if (calls++ == 0) return open(call, timeout);  // the link's own
+      return absl::DeadlineExceededError("no answer");
+    };
+    return calls;
+  };
+  auto cache =
+      KvCache::CreateWith(options, geometry_, kQueryHeads, *device_, access)
+          .value();
+  Harness harness(*cache, *stream_, geometry_);
+
+  // As many as are needed for both orders of the nodes.
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) {
+    MakeCold(*cache, harness, 150, name);
+  }
+
+  EXPECT_EQ(other.stored_pages(), 6 * 2 * geometry_.num_layers);
+}
+
 TEST_F(KvCacheTest, AFullNodeIsPassedOverForAnother) {
   TestNode small(network_, geometry_, "small", 3);
   TestNode large(network_, geometry_, "large");

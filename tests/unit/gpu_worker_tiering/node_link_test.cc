@@ -327,6 +327,42 @@ TEST_F(NodeLinkTest, SessionsOfALostNodeAreLostWhenItsLeasesAreOverForCertain) {
   EXPECT_TRUE(session->lost);
 }
 
+// Heartbeats go over the data plane and say nothing of the control plane.
+TEST_F(NodeLinkTest, ANodeThatHasRenewedNothingForALeaseIsLost) {
+  clock_ = &time_;
+  tiering_.lease = absl::Hours(1);
+  tiering_.heartbeat = absl::Minutes(30);
+  ASSERT_TRUE(Connect([](ControlCalls& control) {
+                control.renew_leases =
+                    [](Epoch, std::span<const SessionId>, absl::Duration,
+                       absl::Duration) -> absl::StatusOr<RenewResult> {
+                  return absl::DeadlineExceededError("no answer");
+                };
+                control.open_session = [open = control.open_session,
+                                        opened = 0](
+                                           const OpenSessionCall& call,
+                                           absl::Duration timeout) mutable
+                    -> absl::StatusOr<SessionGrant> {
+                  if (opened++ == 0) return open(call, timeout);
+                  return absl::DeadlineExceededError("no answer");
+                };
+              }).ok());
+  // Timers run after each command: those before the last have.
+  const auto run_timers_after = [&](absl::Duration by) {
+    time_.Advance(by);
+    for (uint64_t sequence = 1; sequence < 3; ++sequence) {
+      link_->OpenSession(SequenceId{sequence}, SessionId::Random());
+      Next<SessionReady>();
+    }
+  };
+
+  run_timers_after(absl::Minutes(21));
+  run_timers_after(absl::Minutes(38));
+  EXPECT_TRUE(link_->healthy());
+  run_timers_after(absl::Minutes(7));
+  EXPECT_FALSE(link_->healthy());
+}
+
 TEST_F(NodeLinkTest, AMoveWithoutAnAnswerIsToldApartFromARefusedOne) {
   repeat_pause_ = absl::InfiniteDuration();  // by later commands alone
   std::vector<absl::Status> answers = {
