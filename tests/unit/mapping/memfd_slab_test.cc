@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -138,6 +140,54 @@ TEST(MemfdSlabTest, WithoutReservedHugePagesItFallsBack) {
 
   ASSERT_TRUE(slab.ok()) << slab.status();
   EXPECT_EQ(slab->pages(), SlabPages::kAdvised);
+}
+
+// Reserves 2 MiB pages while it lives, where this process may and there are
+// none: who already has some needs them.
+class HugePages {
+ public:
+  explicit HugePages(int count) {
+    if (Read("/proc/sys/vm/nr_hugepages") != "0") return;
+    Reserve(count);
+    reserved_ = Read("/proc/sys/vm/nr_hugepages") == std::to_string(count);
+  }
+  ~HugePages() {
+    if (reserved_) Reserve(0);
+  }
+
+  bool reserved() const { return reserved_; }
+
+ private:
+  static std::string Read(const char* path) {
+    std::string word;
+    std::ifstream(path) >> word;
+    return word;
+  }
+  static void Reserve(int count) {
+    std::ofstream("/proc/sys/vm/nr_hugepages") << count << std::endl;
+  }
+
+  bool reserved_ = false;
+};
+
+TEST(MemfdSlabTest, ReservedHugePagesAreUsedAndTheNextSlabFallsBack) {
+  const HugePages huge(1);
+  if (!huge.reserved()) {
+    GTEST_SKIP() << "huge pages are in use already, or may not be reserved";
+  }
+
+  MemfdSlab slab = SlabOrDie(2 * kMiB);
+  const MemfdSlab next = SlabOrDie(2 * kMiB);
+
+  ASSERT_EQ(slab.pages(), SlabPages::kHugeTlb);
+  EXPECT_EQ(next.pages(), SlabPages::kAdvised);
+  const UniqueFd fd = FdOf(slab);
+  struct stat info;
+  ASSERT_EQ(fstat(fd.get(), &info), 0);
+  EXPECT_EQ(static_cast<size_t>(info.st_blksize), 2 * kMiB);
+  EXPECT_EQ(fcntl(fd.get(), F_GET_SEALS) & kSlabSeals, kSlabSeals);
+  EXPECT_TRUE(slab.Prefault([](size_t, size_t) { return true; }).ok());
+  slab.base()[2 * kMiB - 1] = std::byte{7};
 }
 
 TEST(MemfdSlabTest, ABadSizeIsNamed) {

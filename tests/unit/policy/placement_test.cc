@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -226,7 +227,55 @@ TEST(PlacementTest, AnEmptySequenceHasAnEmptyPlan) {
   EXPECT_EQ(plan.t0_tokens(), 0);
 }
 
-// Against the definition: sort by mean, fill greedily, never exceed n_hbm.
+// The tier of each group by ALGORITHMS 1.2 and the borders of placement.h,
+// written anew: sort by mean, fill greedily, never exceed n_hbm.
+std::vector<Tier> TiersByDefinition(const PlacementSettings& settings,
+                                    const Sequence& sequence) {
+  struct Group {
+    size_t index;
+    int64_t live, sum;
+  };
+  const auto tokens = static_cast<int64_t>(sequence.tiers.size());
+  std::vector<Tier> tiers;
+  std::vector<Group> candidates;
+  int64_t unprotected = 0, used = 0;
+  for (int64_t first = 0; first < tokens; first += settings.granularity) {
+    Group group{tiers.size(), 0, 0};
+    bool kept = false, tail = false;
+    for (int64_t i = first; i < std::min(tokens, first + settings.granularity);
+         ++i) {
+      const auto at = static_cast<size_t>(i);
+      kept |= i < sequence.prompt_tokens + settings.sinks ||
+              i >= tokens - settings.recent;
+      tail |= i >= sequence.sealed_tokens;
+      if (sequence.tiers[at] == Tier::kT3) continue;
+      ++group.live;
+      group.sum += sequence.scores[at];
+    }
+    tiers.push_back(group.live == 0 ? Tier::kT3 : Tier::kT0);
+    if (kept || group.live == 0) continue;
+    unprotected += group.live;
+    if (tail) {
+      used += group.live;
+    } else {
+      candidates.push_back(group);
+    }
+  }
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Group& a, const Group& b) {
+              const auto left = static_cast<__int128>(a.sum) * b.live;
+              const auto right = static_cast<__int128>(b.sum) * a.live;
+              return left != right ? left > right : a.index > b.index;
+            });
+  bool full = false;
+  for (const Group& group : candidates) {
+    full |= used + group.live > unprotected * settings.hbm_ratio / 10000;
+    used += full ? 0 : group.live;
+    if (full) tiers[group.index] = Tier::kT1;
+  }
+  return tiers;
+}
+
 TEST(PlacementTest, RandomSequencesAreFilledBestFirstAndNeverBeyondTheCount) {
   std::mt19937_64 random(20260514);
   for (int round = 0; round < 200; ++round) {
@@ -245,6 +294,7 @@ TEST(PlacementTest, RandomSequencesAreFilledBestFirstAndNeverBeyondTheCount) {
 
     const PlacementPlan plan = PlanOrDie(settings, sequence.Input());
 
+    EXPECT_EQ(plan.tiers, TiersByDefinition(settings, sequence));
     EXPECT_LE(plan.hbm_tokens, plan.n_hbm);
     int64_t live = 0;
     int64_t in_t0 = 0;
