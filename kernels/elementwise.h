@@ -1,6 +1,6 @@
-// The small row operations of a decoder layer. Every row's bits depend on that
-// row alone; every reduction has one fixed order. fp32 unless said otherwise;
-// all pointers are device memory, [rows][width] row-major and dense.
+// Row operations of a decoder layer. A row's bits depend on that row alone; a
+// reduction has one fixed order. fp32 unless said otherwise; all pointers are
+// device, [rows][width] row-major and dense. Thread-safe on different streams.
 #ifndef FARKV_KERNELS_ELEMENTWISE_H_
 #define FARKV_KERNELS_ELEMENTWISE_H_
 

@@ -4,7 +4,7 @@
 // other rows or the thread count, because prefill and decode must agree.
 // One kernel per weight for every M, one accumulator per output, K in fixed
 // order (CPU_KERNELS 4). Weights keep the size they are stored in: quantised
-// ones are never widened in memory.
+// ones are never widened in memory. Thread-safe on different streams.
 #ifndef FARKV_KERNELS_MATMUL_H_
 #define FARKV_KERNELS_MATMUL_H_
 

@@ -1,5 +1,5 @@
 // Pushdown on the node: leaves of stored pages, computed where they lie, merged
-// to maximal aligned subtrees. DESIGN 5.5; common/page/bodies.h has the bytes.
+// to maximal aligned subtrees. DESIGN 5.5, common/page/bodies.h. Thread-safe.
 #ifndef FARKV_MEMORY_NODE_DATA_ATTEND_HANDLER_H_
 #define FARKV_MEMORY_NODE_DATA_ATTEND_HANDLER_H_
 

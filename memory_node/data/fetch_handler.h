@@ -1,5 +1,5 @@
 // Fetches of one message: decode, check, gather the rows of all pages into one
-// contiguous piece.
+// contiguous piece. Thread-safe, as the directory and the metrics are.
 #ifndef FARKV_MEMORY_NODE_DATA_FETCH_HANDLER_H_
 #define FARKV_MEMORY_NODE_DATA_FETCH_HANDLER_H_
 

@@ -1,4 +1,4 @@
-// Stores of one message: decode, check, copy, answer page by page.
+// A message's stores: decode, check, copy, answer page by page. Thread-safe.
 #ifndef FARKV_MEMORY_NODE_DATA_STORE_HANDLER_H_
 #define FARKV_MEMORY_NODE_DATA_STORE_HANDLER_H_
 

@@ -1,4 +1,4 @@
-// How much memory and how many descriptors this process can still take.
+// The memory and descriptors that this process can still take. Thread-safe.
 #ifndef FARKV_MEMORY_NODE_POOL_HOST_MEMORY_H_
 #define FARKV_MEMORY_NODE_POOL_HOST_MEMORY_H_
 

@@ -1,5 +1,5 @@
 // The bytes behind a slab, whoever made them: a memfd in the real node, heap
-// memory in tests. Move-only owner; the memory is given back when it dies.
+// memory in tests. Move-only; given back when it dies. Thread-compatible.
 #ifndef FARKV_MEMORY_NODE_POOL_SLAB_MEMORY_H_
 #define FARKV_MEMORY_NODE_POOL_SLAB_MEMORY_H_
 

@@ -4,7 +4,7 @@
 // One engine per transport: one thread, one UCX worker, asleep when idle. The
 // engine starts with the first Listen or Connect. Buffers lent to Submit and
 // Reply come back when UCX says that the send is final, or when the connection
-// is closed.
+// is closed. Thread-safe as Transport says.
 //
 // UCX has no authentication, and its TCP protocol lets whoever reaches its
 // ports write to this process's memory. Bind it to a network of trusted peers

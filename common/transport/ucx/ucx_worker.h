@@ -1,6 +1,7 @@
-// One UCX context with one worker, owned by one engine and used by its thread
-// only. Active messages and wakeup are its only features: with UCP_FEATURE_RMA
-// a peer could make this process read and write raw addresses (docs/DECISIONS).
+// One UCX context with one worker, owned by one engine. Not thread-safe but for
+// Signal(): the engine's thread alone uses it. Active messages and wakeup are
+// its only features: with UCP_FEATURE_RMA a peer could make this process read
+// and write raw addresses (docs/DECISIONS).
 #ifndef FARKV_COMMON_TRANSPORT_UCX_UCX_WORKER_H_
 #define FARKV_COMMON_TRANSPORT_UCX_UCX_WORKER_H_
 
