@@ -170,6 +170,13 @@ def check_sizes(path, text):
                    f"{longest}"), True
 
 
+def check_names(text):
+    """DESIGN 13: a peer must not read or write memory by its address."""
+    for name in re.findall(r"\bUCP_FEATURE_(?:RMA|AMO)\w*",
+                           NOISE.sub(blank, text)):
+        yield f"may not use {name}: active messages only"
+
+
 def check_header(path, text):
     guard = "FARKV_" + re.sub(r"\W", "_", path).upper() + "_"
     if f"#ifndef {guard}\n#define {guard}\n" not in text:
@@ -204,7 +211,8 @@ def check_tree(root, table):
             (violations if fails else warnings).append(f"{path}: {message}")
         if not path.endswith(SOURCE_SUFFIXES) or path.startswith("cmake/"):
             continue
-        for message in check_includes(path, text, table):
+        for message in [*check_includes(path, text, table),
+                        *check_names(text)]:
             violations.append(f"{path}: {message}")
         if path.endswith(".h"):
             for message in check_header(path, text):

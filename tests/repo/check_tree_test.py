@@ -110,6 +110,12 @@ class CheckTreeTest(unittest.TestCase):
                          ["arrows: no file of kernels includes common/base",
                           "arrows: no file of tests includes kernels"])
 
+    def test_remote_access_by_address_fails(self):
+        self.write("common/net/ucx/a.cc", "// UCP_FEATURE_RMA\n"
+                   "int a = UCP_FEATURE_AM | UCP_FEATURE_RMA;\n")
+
+        self.expect("common/net/ucx/a.cc", "may not use UCP_FEATURE_RMA")
+
     def test_a_long_function_fails_where_it_begins(self):
         self.write("common/base/a.cc", "namespace farkv {\n\n" +
                    function(100) + function(101) + "}\n")
