@@ -3,6 +3,6 @@ farkv_test(memory_node_service_test
   DEPS farkv_memory_node_service farkv_memory_node_compress
   LABELS unit cpu)
 farkv_test(node_flags_test
-  SRCS node_flags_test.cc
+  SRCS fill_report_test.cc node_flags_test.cc
   DEPS farkv_memory_node
   LABELS unit cpu)
