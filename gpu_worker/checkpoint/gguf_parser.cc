@@ -110,8 +110,11 @@ class GgufParser {
   };
 
   absl::Status ReadHeader() {
-    if (bytes_.size() < kHeaderBytes ||
-        std::memcmp(bytes_.data(), kMagic, sizeof(kMagic)) != 0) {
+    if (bytes_.size() < kHeaderBytes) {
+      return Invalid(absl::StrCat("not a GGUF file: it has ", bytes_.size(),
+                                  " bytes, a header has ", kHeaderBytes));
+    }
+    if (std::memcmp(bytes_.data(), kMagic, sizeof(kMagic)) != 0) {
       return Invalid("not a GGUF file: it does not begin with GGUF");
     }
     FARKV_RETURN_IF_ERROR(cursor_.Take(sizeof(kMagic)).status());

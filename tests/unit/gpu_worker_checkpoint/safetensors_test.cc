@@ -66,7 +66,20 @@ TEST_F(SafetensorsTest, EveryTruncationIsRefused) {
   std::memcpy(bytes.data(), &size, 8);
   bytes += std::string(kGood) + std::string(8, 'x');
   for (size_t length = 0; length < bytes.size(); ++length) {
-    EXPECT_FALSE(OpenRaw(bytes.substr(0, length)).ok()) << length;
+    const absl::Status status = OpenRaw(bytes.substr(0, length)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << length;
+    // What does not fit, and what there is.
+    std::string found =
+        absl::StrCat("header of ", size, " bytes in a file of ", length);
+    if (length < 8) {
+      found = absl::StrCat("has ", length, " bytes, the format needs 8");
+    } else if (length >= bytes.size() - 8) {
+      found = absl::StrCat(
+          "tensor a: data_offsets [0, 8] do not lie in the file's ",
+          length + 8 - bytes.size(), " data bytes");
+    }
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(path_), HasSubstr(found)));
   }
   EXPECT_TRUE(OpenRaw(bytes).ok());
 }
