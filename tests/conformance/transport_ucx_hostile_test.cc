@@ -56,7 +56,8 @@ class CraftedClient {
     options.executor = &executor_;
     auto table = OperationTable::Create(std::move(options), [] {});
     auto worker = UcxWorker::Create(UcxOptions(), true).value();
-    auto endpoints = std::make_unique<Endpoints>(worker->get(), table.get());
+    auto endpoints = std::make_unique<Endpoints>(worker->get(), table.get(),
+                                                 Clock::Boottime());
     MessageSender sender(table.get(), endpoints.get(), 1024);
     const PeerId peer =
         endpoints->Connect(ResolveAddress(kHost, port).value(), "server")

@@ -153,7 +153,7 @@ void Endpoints::Close(PeerId peer) {
   std::unique_ptr<Connection> connection = std::move(found->second);
   by_peer_.erase(found);
   by_endpoint_.erase(connection->endpoint);
-  connection->close_by = absl::Now() + kHandshakeLimit;
+  connection->close_by = clock_.Now() + kHandshakeLimit;
   closing_.push_back(std::move(connection));
 }
 
@@ -174,9 +174,9 @@ bool Endpoints::PollClosing() {
   return closing_.size() != before;
 }
 
-bool Endpoints::PollClose(Connection* connection) {
+bool Endpoints::PollClose(Connection* connection) const {
   if (!connection->close_begun) {
-    if (!connection->settled && absl::Now() < connection->close_by) {
+    if (!connection->settled && clock_.Now() < connection->close_by) {
       return false;
     }
     connection->close_begun = true;
@@ -194,7 +194,7 @@ bool Endpoints::PollClose(Connection* connection) {
   }
   // A flush that never ends must not keep the loop polling for ever.
   return connection->settled ||
-         absl::Now() >= connection->close_by + kHandshakeLimit;
+         clock_.Now() >= connection->close_by + kHandshakeLimit;
 }
 
 ucp_ep_h Endpoints::Find(PeerId peer) const {

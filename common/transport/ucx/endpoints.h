@@ -19,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/clock.h"
 #include "common/transport/operation_table.h"
 #include "common/transport/ucx/engine_thread.h"
 #include "common/transport/ucx/socket_address.h"
@@ -27,9 +28,9 @@ namespace farkv {
 
 class Endpoints {
  public:
-  // Both outlive the object.
-  Endpoints(ucp_worker_h worker, OperationTable* table)
-      : worker_(worker), table_(table) {}
+  // All outlive the object. `clock`: of the limits on handshakes and closes.
+  Endpoints(ucp_worker_h worker, OperationTable* table, const Clock& clock)
+      : worker_(worker), table_(table), clock_(clock) {}
   // After the worker: its callbacks may come as long as it lives.
   ~Endpoints() = default;
   Endpoints(const Endpoints&) = delete;
@@ -85,7 +86,7 @@ class Endpoints {
   void AwaitHandshake(Connection* connection)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread);
   // Whether the close is final.
-  static bool PollClose(Connection* connection)
+  bool PollClose(Connection* connection) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread);
 
   // `params` says whom to connect to or which request to accept.
@@ -105,6 +106,7 @@ class Endpoints {
 
   const ucp_worker_h worker_;
   OperationTable* const table_;
+  const Clock& clock_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<Pending> pending_;  // emptied in each round of the loop
   std::map<PeerId, std::unique_ptr<Connection>> by_peer_;

@@ -123,7 +123,8 @@ void ProgressEngine::ThreadMain(const UcxOptions& ucx, bool loopback_only) {
 
 absl::Status ProgressEngine::Create(const UcxOptions& ucx, bool loopback_only) {
   FARKV_ASSIGN_OR_RETURN(worker_, UcxWorker::Create(ucx, loopback_only));
-  endpoints_ = std::make_unique<Endpoints>(worker_->get(), table_.get());
+  endpoints_ = std::make_unique<Endpoints>(worker_->get(), table_.get(),
+                                           *options_.clock);
   sender_ = std::make_unique<MessageSender>(table_.get(), endpoints_.get(),
                                             options_.max_operations);
   receiver_ = std::make_unique<MessageReceiver>(
