@@ -171,4 +171,19 @@ const char* ColdModeName(ColdMode mode) {
   return "unknown";
 }
 
+int64_t ColdRows(ColdMode mode, const SequenceTierStats& tiers) {
+  switch (mode) {
+    case ColdMode::kMap:
+      return tiers.cold_rows_mapped;
+    case ColdMode::kPrefetch:
+      return tiers.cold_rows_fetched;
+    case ColdMode::kPushdown:
+      return tiers.cold_rows_pushed_down;
+    case ColdMode::kAuto:
+      break;
+  }
+  return tiers.cold_rows_mapped + tiers.cold_rows_fetched +
+         tiers.cold_rows_pushed_down;
+}
+
 }  // namespace farkv::bench

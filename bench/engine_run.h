@@ -56,6 +56,9 @@ void UseCluster(const NodeCluster& cluster, ColdMode mode,
 
 const char* ColdModeName(ColdMode mode);
 
+// Cold rows that came to attention in this way; kAuto: in any.
+int64_t ColdRows(ColdMode mode, const SequenceTierStats& tiers);
+
 }  // namespace farkv::bench
 
 #endif  // FARKV_BENCH_ENGINE_RUN_H_

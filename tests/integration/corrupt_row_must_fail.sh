@@ -1,5 +1,6 @@
 #!/bin/sh
-# The exactness bench must notice a flipped bit when checks are off: runs
+# The exactness bench must notice a flipped bit when checks are off, and say
+# that logits differ ("not exact"; a case that read nothing ends it too): runs
 # "$1 exactness --corrupt-one-row" on model $2 and fails if that succeeds.
 set -u
 output=$("$1" exactness --model "$2" --sampled --tokens 256 \
