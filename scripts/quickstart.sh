@@ -192,6 +192,12 @@ say "The same prompt with everything in T0 (a worker without memory nodes)"
 kill -TERM "$worker_pid"
 wait "$worker_pid" || not_shown "the tiered worker ended with a failure"
 worker_pid=
+"$bin/farkvctl" get pools --workers=none -o json >"$dir/pools.json"
+"$bin/farkvctl" get sessions --workers=none -o name >"$dir/sessions.txt"
+if [ "$(field usedPages "$dir/pools.json")" -ne 0 ] ||
+  [ -s "$dir/sessions.txt" ]; then
+  not_shown "the tiered worker has left pages or sessions on its node"
+fi
 start_worker full --t0-bytes=64MiB
 generate "$dir/full.json"
 echo "cold rows read: $(field coldRowsRead "$dir/full.json")"
