@@ -51,8 +51,9 @@ class WorkerProcess {
   static absl::StatusOr<std::unique_ptr<WorkerProcess>> Start(
       std::vector<std::string> flags, bool faults = false);
 
+  // `timeout` ends what hangs; test machines are busy.
   Generated Generate(const farkv::worker::v1::GenerateRequest& request,
-                     absl::Duration timeout = absl::Seconds(60));
+                     absl::Duration timeout = absl::Minutes(3));
 
   farkv::worker::v1::GenerationService::Stub& generation() {
     return *generation_;
