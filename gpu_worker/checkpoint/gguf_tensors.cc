@@ -164,9 +164,16 @@ absl::StatusOr<TensorView> GgufTensors::Find(
       "\"", path(), "\": tensor ", label, ": ", moved.status().message()));
 }
 
-bool GgufTensors::Contains(const std::string& name) const {
-  const auto stored_name = GgufTensorName(name);
-  return stored_name.has_value() && file_->tensors().contains(*stored_name);
+std::optional<std::string> GgufTensors::FindUnused(
+    const std::set<std::string>& used) const {
+  std::set<std::string> stored;
+  for (const std::string& name : used) {
+    if (auto place = GgufTensorName(name)) stored.insert(*std::move(place));
+  }
+  for (const auto& [name, tensor] : file_->tensors()) {
+    if (!stored.contains(name)) return std::string(name);
+  }
+  return std::nullopt;
 }
 
 }  // namespace farkv

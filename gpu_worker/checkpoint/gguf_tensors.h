@@ -36,7 +36,8 @@ class GgufTensors : public TensorSource {
   absl::StatusOr<TensorView> Find(
       const std::string& name,
       const std::vector<int64_t>& shape) const override;
-  bool Contains(const std::string& name) const override;
+  std::optional<std::string> FindUnused(
+      const std::set<std::string>& used) const override;
   const std::string& path() const override { return file_->path(); }
 
  private:

@@ -127,6 +127,14 @@ absl::StatusOr<TensorView> SafetensorsFile::Find(
   return found->second;
 }
 
+std::optional<std::string> SafetensorsFile::FindUnused(
+    const std::set<std::string>& used) const {
+  for (const auto& [name, view] : tensors_) {
+    if (!used.contains(name)) return name;
+  }
+  return std::nullopt;
+}
+
 bool SafetensorsFile::Contains(const std::string& name) const {
   return tensors_.contains(name);
 }

@@ -36,7 +36,9 @@ class SafetensorsFile : public TensorSource {
   absl::StatusOr<TensorView> Find(
       const std::string& name,
       const std::vector<int64_t>& shape) const override;
-  bool Contains(const std::string& name) const override;
+  std::optional<std::string> FindUnused(
+      const std::set<std::string>& used) const override;
+  bool Contains(const std::string& name) const;
   const std::string& path() const override { return path_; }
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
 

@@ -122,8 +122,12 @@ absl::StatusOr<TensorView> SafetensorsShards::Find(
   return shards_.at(found->second)->Find(name, shape);
 }
 
-bool SafetensorsShards::Contains(const std::string& name) const {
-  return weight_map_.contains(name);
+std::optional<std::string> SafetensorsShards::FindUnused(
+    const std::set<std::string>& used) const {
+  for (const auto& [name, shard] : weight_map_) {
+    if (!used.contains(name)) return name;
+  }
+  return std::nullopt;
 }
 
 }  // namespace farkv

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -63,7 +64,10 @@ class TensorSource {
   // UNIMPLEMENTED naming a stored type that TensorType lacks.
   virtual absl::StatusOr<TensorView> Find(
       const std::string& name, const std::vector<int64_t>& shape) const = 0;
-  virtual bool Contains(const std::string& name) const = 0;
+  // The name, as stored, of a tensor that `used` does not have; nothing when
+  // it has all of them.
+  virtual std::optional<std::string> FindUnused(
+      const std::set<std::string>& used) const = 0;
   virtual const std::string& path() const = 0;  // the file that messages name
 };
 

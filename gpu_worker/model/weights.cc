@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <memory>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/bf16.h"
@@ -67,19 +68,11 @@ class Loader {
     return Upload(ToFloats(tensor));
   }
 
-  // An empty buffer unless it is `wanted`; then it must not be there.
+  // An empty buffer unless it is `wanted`.
   absl::StatusOr<DeviceBuffer> VectorIf(bool wanted, const std::string& name,
                                         int32_t size) {
     if (wanted) return Vector(name, size);
-    FARKV_RETURN_IF_ERROR(RefuseSurplus(name));
     return DeviceBuffer();
-  }
-
-  absl::Status RefuseSurplus(const std::string& name) const {
-    if (!source_.Contains(name)) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", source_.path(), "\" has a tensor ", name,
-                     ", which the model's config has no use for"));
   }
 
   absl::StatusOr<PackedWeight> Matrix(const std::string& name, int32_t rows,
@@ -209,14 +202,55 @@ absl::StatusOr<LayerWeights> LoadLayer(Loader& loader,
   return w;
 }
 
+// Names of all tensors that a model of this config may have.
+std::set<std::string> KnownNames(const ModelConfig& config) {
+  std::set<std::string> names = {
+      "model.embed_tokens.weight", "model.norm.weight",
+      // Beside tied embeddings it is a copy of them.
+      "lm_head.weight",
+      // Read with the config, or computed from it.
+      "rope_freqs.weight", "model.rotary_emb.inv_freq"};
+  for (int layer = 0; layer < config.num_layers; ++layer) {
+    const std::string prefix = absl::StrCat("model.layers.", layer, ".");
+    const auto add = [&](absl::string_view name, bool bias) {
+      names.insert(absl::StrCat(prefix, name, ".weight"));
+      if (bias) names.insert(absl::StrCat(prefix, name, ".bias"));
+    };
+    for (const char* norm : {"input_layernorm", "post_attention_layernorm"}) {
+      add(norm, false);
+    }
+    for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
+      add(absl::StrCat("self_attn.", name), config.qkv_bias);
+    }
+    add("self_attn.o_proj", config.output_bias);
+    for (const char* name : {"gate_proj", "up_proj", "down_proj"}) {
+      add(absl::StrCat("mlp.", name), config.mlp_bias);
+    }
+    if (config.qk_norm) {
+      add("self_attn.q_norm", false);
+      add("self_attn.k_norm", false);
+    }
+    names.insert(prefix + "self_attn.rotary_emb.inv_freq");
+  }
+  return names;
+}
+
+absl::Status RefuseSurplus(const TensorSource& tensors,
+                           const ModelConfig& config) {
+  const auto unused = tensors.FindUnused(KnownNames(config));
+  if (!unused) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", tensors.path(), "\" has a tensor ", *unused,
+                   ", which the model's config has no use for"));
+}
+
 }  // namespace
 
 absl::StatusOr<ModelWeights> ModelWeights::Load(const TensorSource& tensors,
                                                 const ModelConfig& config,
                                                 Device& device) {
+  FARKV_RETURN_IF_ERROR(RefuseSurplus(tensors, config));
   Loader loader(tensors, device);
-  FARKV_RETURN_IF_ERROR(loader.RefuseSurplus(absl::StrCat(
-      "model.layers.", config.num_layers, ".input_layernorm.weight")));
   ModelWeights weights;
   FARKV_ASSIGN_OR_RETURN(const TensorView embedding,
                          tensors.Find("model.embed_tokens.weight",

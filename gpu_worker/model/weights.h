@@ -38,7 +38,8 @@ struct ModelWeights {
 
   // Matrices and embeddings keep their stored type, but F16 is widened to F32.
   // Errors name the file, the tensor and both shapes; a tensor that `config`
-  // has no use for (a further layer, a bias, a norm) is INVALID_ARGUMENT.
+  // has no use for (a further layer, a bias, a norm, an unknown name) is
+  // INVALID_ARGUMENT.
   static absl::StatusOr<ModelWeights> Load(const TensorSource& tensors,
                                            const ModelConfig& config,
                                            Device& device);

@@ -123,8 +123,8 @@ TEST_F(CheckpointFolderTest, ShardsAreOneSource) {
   EXPECT_EQ(FileOf("b"), '1');
   EXPECT_EQ(FileOf("c"), '2');
   const auto source = OpenTensors(folder_.string());
-  EXPECT_TRUE((*source)->Contains("c"));
-  EXPECT_FALSE((*source)->Contains("d"));
+  EXPECT_EQ((*source)->FindUnused({"a", "b", "c", "d"}), std::nullopt);
+  EXPECT_EQ((*source)->FindUnused({"a", "b", "d"}), "c");
   EXPECT_EQ((*source)->Find("d", {2}).status().code(),
             absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string((*source)->Find("c", {3}).status().message()),

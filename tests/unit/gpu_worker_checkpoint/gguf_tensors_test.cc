@@ -217,9 +217,12 @@ TEST_F(GgufTensorsTest, AbsentTensorsOtherShapesAndUnknownTypesAreNamed) {
   const auto source = Source();
   ASSERT_TRUE(source.ok()) << source.status();
 
-  EXPECT_TRUE((*source)->Contains("lm_head.weight"));
-  EXPECT_FALSE((*source)->Contains("output.weight"));
-  EXPECT_FALSE((*source)->Contains("model.norm.weight"));
+  const std::string embedding = "model.embed_tokens.weight";
+  EXPECT_EQ((*source)->FindUnused({"lm_head.weight", embedding}), std::nullopt);
+  EXPECT_EQ((*source)->FindUnused({"lm_head.weight", "token_embd.weight"}),
+            "token_embd.weight");
+  EXPECT_EQ((*source)->FindUnused({"output.weight", embedding}),
+            "output.weight");
   EXPECT_EQ((*source)->Find("model.norm.weight", {3}).status().code(),
             absl::StatusCode::kNotFound);
   EXPECT_EQ((*source)->Find("anything", {3}).status().code(),
