@@ -55,6 +55,22 @@ TEST_F(KvCacheTest, ANodeWithOtherPagesIsRefused) {
             absl::string_view::npos);
 }
 
+// An interval is 16 tokens here; no further ahead, as others need the pool.
+TEST_F(KvCacheTest, PagesAreReservedOneIntervalAhead) {
+  TestNode node(network_, geometry_, "node");
+  auto cache = Make(Options(), {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId id = cache->Open(TestSpec(16, 20, 400)).value();
+  ASSERT_TRUE(harness.Step(id, 20).ok());
+
+  for (int tokens = 20; tokens < 200; ++tokens) {
+    ASSERT_TRUE(cache->Drain(kLong).ok());
+    const int pages = (tokens + 16) / kPageTokens + 1;
+    EXPECT_EQ(node.used_pages(), pages * geometry_.num_layers) << tokens;
+    ASSERT_TRUE(harness.Step(id, 1).ok());
+  }
+}
+
 // The node has no room for a page of all three layers: nothing is ever stored.
 TEST_F(KvCacheTest, AFullNodeOnlyMeansThatMoreStaysInT0) {
   TestNode node(network_, geometry_, "node", 2);
