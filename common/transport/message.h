@@ -36,7 +36,7 @@ inline constexpr size_t kMessageHeaderBytes = 80;
 enum class MessageType : uint16_t {
   kHelloRequest = 1,  // body: one-time token from OpenSession (may be empty)
   kHelloReply = 2,
-  kPingRequest = 3,  // heartbeat; body empty
+  kPingRequest = 3,  // body empty, or 4 bytes: how many the reply has
   kPingReply = 4,
   kStoreRequest = 5,
   kStoreReply = 6,

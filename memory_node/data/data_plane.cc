@@ -1,9 +1,11 @@
 #include "memory_node/data/data_plane.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/endian.h"
 #include "common/page/bodies.h"
 #include "common/transport/transport.h"
 #include "memory_node/data/fetch_handler.h"
@@ -14,6 +16,9 @@ namespace {
 
 static_assert(kMaxMessageBytes == kMaxBodyBytes,
               "what bodies.h allows, a transport must carry");
+
+// To measure a link no more are needed.
+constexpr uint32_t kMaxPingReplyBytes = 256 << 10;
 
 MessageHeader ReplyHeader(const MessageHeader& request, absl::StatusCode code,
                           Epoch epoch) {
@@ -66,7 +71,7 @@ absl::Time DataPlane::CloseSilentPeers() {
 
 DataPlane::Answer DataPlane::Dispatch(const Incoming& incoming) {
   const MessageHeader& header = incoming.message.header;
-  if (header.type == MessageType::kPingRequest) return {};
+  if (header.type == MessageType::kPingRequest) return Ping(incoming);
   if (header.type == MessageType::kHelloRequest) return Hello(incoming);
   if (header.type > MessageType::kScoresRequest) {
     return {absl::UnimplementedError(
@@ -120,6 +125,22 @@ DataPlane::Answer DataPlane::Run(const DataCaller& caller,
                   absl::StrCat("message type ", static_cast<int>(type))),
               {}};
   }
+}
+
+// Bytes go to those only who have shown a token, and not beside too many
+// replies of rows.
+DataPlane::Answer DataPlane::Ping(const Incoming& incoming) {
+  const std::span<const std::byte> body = incoming.message.body.bytes();
+  Answer answer;
+  if (body.size() != sizeof(uint32_t) ||
+      !peers_.Tenant(incoming.peer, clock_.Now()).ok() ||
+      reply_bytes() > options_.max_reply_bytes) {
+    return answer;
+  }
+  const uint32_t bytes =
+      std::min(LoadLe<uint32_t>(body.data()), kMaxPingReplyBytes);
+  answer.body.push_back(BufferLease::Owning(std::vector<std::byte>(bytes)));
+  return answer;
 }
 
 DataPlane::Answer DataPlane::Hello(const Incoming& incoming) {

@@ -80,6 +80,7 @@ class DataPlane {
     std::vector<BufferLease> body;
   };
   Answer Dispatch(const Incoming& incoming);
+  Answer Ping(const Incoming& incoming);
   Answer Hello(const Incoming& incoming);
   Answer Store(const DataCaller& caller, const Incoming& incoming);
   Answer Fetch(const DataCaller& caller, const Incoming& incoming);

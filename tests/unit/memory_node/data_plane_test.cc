@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "common/base/endian.h"
 #include "common/page/bodies.h"
 #include "common/transport/loopback_transport.h"
 #include "tests/testing/stepping_executor.h"
@@ -172,6 +173,22 @@ TEST_F(DataPlaneTest, APingIsAnsweredWithTheEpochAndTheRequestsFields) {
   EXPECT_EQ(reply->header.session, TestSession(1));
   EXPECT_EQ(reply->header.layer, 2u);
   EXPECT_EQ(reply->header.step, 5u);
+}
+
+TEST_F(DataPlaneTest, APingGetsTheBytesThatItAsksForUpToABound) {
+  const auto bytes_of_reply = [&](uint32_t asked) {
+    std::vector<std::byte> body(sizeof(asked));
+    StoreLe(body.data(), asked);
+    return Call(MessageType::kPingRequest, std::move(body))->body.size();
+  };
+  EXPECT_EQ(bytes_of_reply(1000), 0u);  // no hello yet
+
+  ASSERT_TRUE(Hello().ok());
+
+  EXPECT_EQ(bytes_of_reply(1000), 1000u);
+  EXPECT_EQ(bytes_of_reply(0), 0u);
+  EXPECT_EQ(bytes_of_reply(~uint32_t{0}), 256u << 10);
+  EXPECT_EQ(Call(MessageType::kPingRequest, ToBytes("odd"))->body.size(), 0u);
 }
 
 TEST_F(DataPlaneTest, WithoutAHelloNothingIsStoredOrFetched) {
