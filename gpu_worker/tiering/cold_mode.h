@@ -4,7 +4,7 @@
 //   fetch = bytes / link           on its way while the worker computes
 //   push  = layers * round trip + messages / link + rows / node
 //
-// Pure; plain values.
+// Pure functions of plain values, and ModeChoice, which remembers the last.
 #ifndef FARKV_GPU_WORKER_TIERING_COLD_MODE_H_
 #define FARKV_GPU_WORKER_TIERING_COLD_MODE_H_
 
@@ -80,6 +80,20 @@ struct ColdChoice {
   ColdMode mode = ColdMode::kPrefetch;
   ColdReason reason = ColdReason::kUnmeasured;
   StepTimes step;  // as expected; zero where nothing was weighed
+};
+
+// The mode of one node from step to step. Thread-compatible.
+class ModeChoice {
+ public:
+  // For the step that begins at `now`. A mode that was not used for long is
+  // tried for two steps where that is worth it: what it is weighed by is old.
+  ColdChoice Next(const ColdWork& work, const NodeFigures& figures,
+                  const OwnTimes& own, absl::Time now);
+
+ private:
+  bool pushes_ = false;
+  int trial_steps_ = 0;  // that are left
+  absl::Time used_[2] = {absl::InfinitePast(), absl::InfinitePast()};
 };
 
 // Subtrees of the attention tree that a node merges `pages` to: as many

@@ -71,6 +71,7 @@ absl::Status ColdReads::Begin(std::span<StepPart> parts,
                               const std::vector<bool>& pushdown) {
   parts_ = parts;
   ++step_number_;
+  waited_ = absl::ZeroDuration();
   layer_in_use_ = -1;
   for (StepPart& part : parts_) {
     SequenceReads& reads = part.sequence->reads;
@@ -259,8 +260,10 @@ absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
     const int32_t page = fetch->spec().pages.front().page_index;
     const int node = sequence.remote.pages[static_cast<size_t>(page)].node;
     NodeLink& link = *links_[static_cast<size_t>(node)];
-    if (absl::Status status = Await(fetch, link, FetchDeadline());
-        !status.ok()) {
+    const absl::Time began = Clock::Boottime().Now();
+    const absl::Status status = Await(fetch, link, FetchDeadline());
+    waited_ += Clock::Boottime().Now() - began;
+    if (!status.ok()) {
       const std::string why = absl::StrCat(Where(sequence, link, layer, page),
                                            ": ", status.message());
       if (absl::IsResourceExhausted(status)) {

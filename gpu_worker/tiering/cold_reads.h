@@ -57,6 +57,8 @@ class ColdReads {
   // Lists of other parts are as they were.
   absl::StatusOr<std::span<const std::vector<ColdBlock>>> SelectedLayer(
       int layer, Stream& stream, std::vector<SequenceId>& failed);
+  // What the step has waited for rows so far.
+  absl::Duration waited() const { return waited_; }
   // After the stream was synchronised: ABORTED when a mapped page was given
   // away, or a lease ran out, while the step read it.
   absl::Status Recheck() const;
@@ -140,6 +142,7 @@ class ColdReads {
 
   std::span<StepPart> parts_;
   uint64_t step_number_ = 0;
+  absl::Duration waited_;
   // Of the layer that Layer() returned last.
   std::vector<std::vector<ColdBlock>> blocks_;
   // Copies for devices that cannot read host memory, and their layer.

@@ -41,6 +41,7 @@ std::shared_ptr<FetchOperation> FetchOperation::Start(FetchSpec spec,
                                                       FetchLoad& load) {
   std::shared_ptr<FetchOperation> operation(
       new FetchOperation(std::move(spec), link, load));
+  link.rates().FetchBegan();
   operation->Submit();
   return operation;
 }
@@ -85,6 +86,7 @@ void FetchOperation::Receive(absl::StatusOr<Message> reply) {
     return Submit();
   }
   if (!status.ok()) link_.Count(NodeFault::kFailedFetch);
+  link_.rates().FetchEnded(status.ok() && tries_ == 1 ? wire_bytes_ : 0);
   absl::MutexLock lock(&mutex_);
   status_ = std::move(status);
   done_ = true;
@@ -103,6 +105,7 @@ absl::Status FetchOperation::Accept(absl::StatusOr<Message> reply) {
                                             spec_.pages.size()));
   }
   const std::byte* rows = decoded.rows.data();
+  wire_bytes_ = decoded.rows.size();
   // Attention reads 64-byte aligned rows; a body may have come otherwise.
   // An earlier try may have left a copy.
   copy_ = nullptr;

@@ -95,7 +95,8 @@ class FetchOperation : public std::enable_shared_from_this<FetchOperation> {
   NodeLink& link_;
   FetchLoad& load_;
   uint64_t bytes_ = 0;
-  int tries_ = 0;  // one thread at a time: the one that submits
+  uint64_t wire_bytes_ = 0;  // of the rows in the last reply
+  int tries_ = 0;            // one thread at a time: the one that submits
 
   // Written before done_, read after it.
   BufferLease body_;

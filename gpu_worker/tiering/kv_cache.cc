@@ -191,7 +191,8 @@ absl::Status KvCache::Impl::Begin(std::span<const StepRows> rows, Stream& on) {
     FinishPromotions(*part.sequence, lines, geometry, on);
   }
   DropUnusedReads();
-  if (absl::Status fits = reads->Begin(step.parts(), pushdown->Nodes());
+  if (absl::Status fits =
+          reads->Begin(step.parts(), pushdown->Choose(step.parts()));
       !fits.ok()) {
     reads->End(/*keep=*/true);
     step.Discard(lines);
@@ -233,7 +234,7 @@ absl::Status KvCache::Impl::Commit() {
   }
   if (reads != nullptr) {
     absl::Status status = reads->Recheck();
-    if (status.ok()) status = pushdown->Commit();
+    if (status.ok()) status = pushdown->Commit(reads->waited());
     if (!status.ok()) {
       Discard();
       return status;
@@ -432,9 +433,9 @@ absl::StatusOr<std::unique_ptr<KvCache>> KvCache::CreateWith(
         RemoteTier::Create(impl->options, geometry, device, access));
     impl->reads = std::make_unique<ColdReads>(
         impl->options, geometry, device, impl->remote->links(), *access.clock);
-    impl->pushdown =
-        std::make_unique<Pushdown>(impl->options, geometry, num_query_heads,
-                                   impl->remote->links(), *access.clock);
+    impl->pushdown = std::make_unique<Pushdown>(
+        impl->options, geometry, num_query_heads, impl->remote->links(),
+        *access.clock, device.kind());
     impl->node_decisions = std::make_unique<NodeDecisions>(
         impl->options, geometry, impl->remote->links(), *impl->clock);
   }

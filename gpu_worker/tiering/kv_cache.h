@@ -152,6 +152,11 @@ struct PeerStats {
   uint64_t failed_fetches = 0, failed_stores = 0;
   uint64_t bytes_sent = 0, bytes_received = 0;
   absl::Duration last_heartbeat;
+  // As measured; 0 where nothing has been (node_rates.h).
+  double link_bytes_per_second = 0, attend_rows_per_second = 0;
+  absl::Duration round_trip;
+  // How its cold rows are read at present, and why (cold_mode.h).
+  std::string cold_mode, cold_reason;
 };
 
 struct NodeAccess;

@@ -35,6 +35,8 @@ class NodeCall : public std::enable_shared_from_this<NodeCall> {
   // The end of the last try. Returns in bounded time: both tries have their
   // deadline, and a call that has not ended well behind them is given up.
   absl::Status Wait() const;
+  // After Wait(): it took more than one try.
+  bool repeated() const { return tries_ > 1; }
 
  private:
   NodeCall(NodeLink& link, MessageHeader header, std::vector<std::byte> body,

@@ -31,9 +31,12 @@ bool IsPlainName(const std::string& name) {
 
 }  // namespace
 
-NodeLink::NodeLink(NodeLinkOptions options, ControlCalls control)
+NodeLink::NodeLink(NodeLinkOptions options, ControlCalls control,
+                   const Clock& rates_clock)
     : options_(std::move(options)),
       control_(std::move(control)),
+      rates_clock_(rates_clock),
+      rates_(rates_clock),
       own_session_(std::make_shared<RemoteSession>()),
       granted_lease_(options_.tiering.lease) {
   own_session_->id = SessionId::Random();
@@ -43,7 +46,7 @@ absl::StatusOr<std::unique_ptr<NodeLink>> NodeLink::Connect(
     NodeLinkOptions options, const NodeAccess& access) {
   FARKV_ASSIGN_OR_RETURN(ControlCalls control, access.control(options.address));
   std::unique_ptr<NodeLink> link(
-      new NodeLink(std::move(options), std::move(control)));
+      new NodeLink(std::move(options), std::move(control), *access.clock));
   TransportOptions transport;
   transport.executor = link->options_.executor;
   transport.on_peer_lost = [self = link.get()](PeerId peer, absl::Status) {
@@ -243,6 +246,8 @@ absl::Status NodeLink::ConnectNow() {
     last_answer_ = now;
     open_heartbeats_ = 0;
   }
+  ShowFixedMode();
+  if (Probes()) SendHeartbeat();  // the first sample
   if (restarted) {
     NoteDraining(false);
     LoseSessions(absl::UnavailableError(
@@ -373,6 +378,13 @@ PeerStats NodeLink::Stats() const {
   stats.transfers = transport_->counters();
   stats.bytes_sent = stats.transfers.bytes_sent;
   stats.bytes_received = stats.transfers.bytes_received;
+  const NodeFigures figures = rates_.Figures();
+  stats.link_bytes_per_second = figures.link_bytes_per_second;
+  stats.round_trip = figures.round_trip;
+  stats.attend_rows_per_second = figures.attend_rows_per_second;
+  const ColdChoice choice = rates_.choice();
+  stats.cold_mode = ColdModeName(choice.mode);
+  stats.cold_reason = ColdReasonName(choice.reason);
   absl::MutexLock lock(&mutex_);
   stats.healthy = healthy_;
   stats.epoch = grant_.epoch;

@@ -32,6 +32,7 @@
 #include "common/transport/transport.h"
 #include "gpu_worker/tiering/kv_cache.h"
 #include "gpu_worker/tiering/node_access.h"
+#include "gpu_worker/tiering/node_rates.h"
 #include "gpu_worker/tiering/tier_events.h"
 
 namespace farkv {
@@ -118,6 +119,9 @@ class NodeLink {
   }
   PeerStats Stats() const;
 
+  // What this node and the way to it deliver; whoever moves rows reports to it.
+  NodeRates& rates() { return rates_; }
+
  private:
   struct OpenCommand {
     SequenceId sequence;
@@ -147,13 +151,23 @@ class NodeLink {
   using Command = std::variant<OpenCommand, ReserveCommand, ChangeCommand,
                                EvictCommand, CloseCommand>;
 
-  NodeLink(NodeLinkOptions options, ControlCalls control);
+  NodeLink(NodeLinkOptions options, ControlCalls control,
+           const Clock& rates_clock);
 
   void NoteAnswer();
   // On the heartbeat thread; LoseNode on any.
   void HeartbeatMain();
   void SendHeartbeat();
   void LoseNode(const std::string& why);
+  // Only rates that are weighed are worth a probe.
+  bool Probes() const {
+    return options_.tiering.cold == ColdMode::kAuto && !maps();
+  }
+  // Sent and not answered. A request counts until its callback has run.
+  uint64_t OpenRequests() const;
+  void Measure(bool quiet, absl::Time sent);
+  void ProbeLink();
+  void ShowFixedMode();
 
   // Everything below runs on the link's thread (or in Connect, before it).
   absl::Status ConnectNow();
@@ -208,6 +222,8 @@ class NodeLink {
   const NodeLinkOptions options_;
   const ControlCalls control_;
   const Clock& clock_ = *options_.clock;
+  const Clock& rates_clock_;
+  NodeRates rates_;
   std::unique_ptr<Transport> transport_;
   std::string node_id_;  // set by Connect; the same after a reconnection
   std::atomic<bool> maps_{false}, draining_{false};

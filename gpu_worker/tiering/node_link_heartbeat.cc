@@ -1,5 +1,8 @@
-// The heartbeats of a NodeLink, and how it loses its node. A thread of its own:
-// a control call that hangs must not hide the loss.
+// The heartbeats of a NodeLink, on a thread of their own, and the probes that
+// go with them.
+#include <algorithm>
+
+#include "common/base/endian.h"
 #include "common/telemetry/log.h"
 #include "gpu_worker/tiering/node_link.h"
 
@@ -8,9 +11,12 @@ namespace {
 
 // Heartbeats that may go unanswered before a node counts as lost.
 constexpr int kSilentHeartbeats = 4;
+// Beside more than these a probe would measure their share of the link.
+constexpr uint64_t kFewRequests = 2;
 
 }  // namespace
 
+// A thread of its own: a control call that hangs must not hide the loss.
 void NodeLink::HeartbeatMain() {
   for (;;) {
     bool disconnected = false;
@@ -42,9 +48,58 @@ void NodeLink::HeartbeatMain() {
 void NodeLink::SendHeartbeat() {
   MessageHeader header;
   header.type = MessageType::kPingRequest;
+  const bool quiet = OpenRequests() == 0;
   // The answer counts, not what it says; a refusal is a missing answer.
   Submit(header, {}, kSilentHeartbeats * options_.tiering.heartbeat,
-         [](absl::StatusOr<Message>) {})
+         [this, quiet,
+          sent = rates_clock_.Now()](const absl::StatusOr<Message>& reply) {
+           if (reply.ok()) Measure(quiet, sent);
+         })
+      .IgnoreError();
+}
+
+uint64_t NodeLink::OpenRequests() const {
+  const uint64_t answered = answered_.load(std::memory_order_acquire);
+  const uint64_t sent = sent_.load(std::memory_order_acquire);
+  return sent > answered ? sent - answered : 0;
+}
+
+// On the answer to a ping, itself still open; `quiet`: nothing else was when it
+// was sent. Whatever shares the link with a message delays it.
+void NodeLink::Measure(bool quiet, absl::Time sent) {
+  const uint64_t others = std::max<uint64_t>(OpenRequests(), 1) - 1;
+  if (quiet && others == 0) {
+    rates_.NoteRoundTrip(rates_clock_.Now() - sent);
+  }
+  if (Probes() && others <= kFewRequests && rates_.TakeProbe()) ProbeLink();
+}
+
+// Where nothing is weighed the mode is known from the start.
+void NodeLink::ShowFixedMode() {
+  if (options_.tiering.cold != ColdMode::kAuto) {
+    rates_.NoteChoice({options_.tiering.cold, ColdReason::kAsked, {}});
+  } else if (maps()) {
+    rates_.NoteChoice({ColdMode::kMap, ColdReason::kMapped, {}});
+  }
+}
+
+// As a fetch, but for bytes that mean nothing. A node of a release that does
+// not know of them sends none.
+void NodeLink::ProbeLink() {
+  MessageHeader header;
+  header.type = MessageType::kPingRequest;
+  std::vector<std::byte> size(sizeof(uint32_t));
+  StoreLe(size.data(), NodeRates::kProbeBytes);
+  std::vector<BufferLease> body;
+  body.push_back(BufferLease::Owning(std::move(size)));
+  Submit(header, std::move(body), options_.tiering.fetch_timeout,
+         [this, sent = rates_clock_.Now()](absl::StatusOr<Message> reply) {
+           if (!reply.ok() || reply->body.size() != NodeRates::kProbeBytes ||
+               !CheckMessage(reply->header_bytes, reply->body.bytes()).ok()) {
+             return;
+           }
+           rates_.NoteProbe(NodeRates::kProbeBytes, rates_clock_.Now() - sent);
+         })
       .IgnoreError();
 }
 

@@ -42,18 +42,23 @@ std::vector<std::byte> RoundQuery(DType dtype, const float* query,
 Pushdown::Pushdown(const TieringOptions& options, const KvGeometry& geometry,
                    int num_query_heads,
                    std::span<const std::unique_ptr<NodeLink>> links,
-                   const Clock& clock)
+                   const Clock& clock, DeviceKind device)
     : options_(options),
       geometry_(geometry),
       num_query_heads_(num_query_heads),
       links_(links),
       clock_(clock),
+      device_(device),
+      choices_(links.size()),
       layers_(static_cast<size_t>(geometry.num_layers)),
       pauses_(links.size()) {}
 
 std::vector<bool> Pushdown::Nodes() const {
   std::vector<bool> nodes(links_.size());
-  if (options_.cold != ColdMode::kPushdown) return nodes;
+  if (options_.cold != ColdMode::kPushdown &&
+      options_.cold != ColdMode::kAuto) {
+    return nodes;
+  }
   const absl::Time now = clock_.Now();
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < links_.size(); ++i) {
@@ -70,6 +75,7 @@ void Pushdown::Begin(std::span<StepPart> parts, uint64_t step) {
   });
   absl::MutexLock lock(&mutex_);
   status_ = absl::OkStatus();
+  attend_waits_ = absl::ZeroDuration();
 }
 
 absl::StatusOr<std::span<AttentionElsewhere>> Pushdown::Layer(int layer) {
@@ -150,15 +156,21 @@ absl::Status Pushdown::Start(const std::shared_ptr<Attend>& attend, int layer) {
   header.type = MessageType::kAttendRequest;
   header.layer = static_cast<uint32_t>(layer);
   header.step = step_;
+  attend->sent = clock_.Now();
+  attend->sent_here = Clock::Boottime().Now();
   attend->call = NodeCall::Start(
       *links_[static_cast<size_t>(attend->node)], header, std::move(body),
       options_.fetch_timeout,
-      [into = std::weak_ptr(attend)](const Message& reply) -> absl::Status {
+      [&clock = clock_,
+       into = std::weak_ptr(attend)](const Message& reply) -> absl::Status {
         const auto alive = into.lock();
         if (alive == nullptr) return absl::CancelledError("given up");
         FARKV_ASSIGN_OR_RETURN(alive->replies,
                                DecodeAttendReply(reply.body.bytes()));
-        return CheckAttendReply(alive->request, alive->replies);
+        FARKV_RETURN_IF_ERROR(CheckAttendReply(alive->request, alive->replies));
+        alive->took = clock.Now() - alive->sent;
+        alive->took_here = Clock::Boottime().Now() - alive->sent_here;
+        return absl::OkStatus();
       });
   layers_[static_cast<size_t>(layer)].attends.push_back(attend);
   return absl::OkStatus();
@@ -216,9 +228,12 @@ void Pushdown::Receive(int layer) {
     status_.Update(absl::InternalError(
         absl::StrCat("layer ", layer, ": SendQueries was not called")));
   }
+  absl::Duration waited;
   for (const auto& attend : state.attends) {
     const NodeLink& link = *links_[static_cast<size_t>(attend->node)];
+    const absl::Time began = Clock::Boottime().Now();
     const absl::Status status = attend->call->Wait();
+    waited += Clock::Boottime().Now() - began;
     if (!status.ok()) {
       spdlog::warn(
           "node {}, layer {}: pushdown failed, its rows are fetched for a "
@@ -247,6 +262,8 @@ void Pushdown::Receive(int layer) {
                 return a.id.begin() < b.id.begin();
               });
   }
+  absl::MutexLock lock(&mutex_);
+  attend_waits_ += waited;
 }
 
 void Pushdown::KeepGlobals(StepPart& part, size_t index) {
@@ -286,8 +303,11 @@ void Pushdown::KeepGlobalsOfLayer(StepPart& part, size_t index, int layer) {
   }
 }
 
-absl::Status Pushdown::Commit() {
-  if (!active_) return absl::OkStatus();
+absl::Status Pushdown::Commit(absl::Duration fetch_waits) {
+  if (!active_) {
+    MeterStep(fetch_waits);
+    return absl::OkStatus();
+  }
   absl::Status status;
   {
     absl::MutexLock lock(&mutex_);
@@ -300,6 +320,7 @@ absl::Status Pushdown::Commit() {
       }
     }
     NoteSuccess();
+    MeterStep(fetch_waits);
   }
   Discard();
   return status;
@@ -318,82 +339,6 @@ void Pushdown::Discard() {
   for (LayerState& state : layers_) state = LayerState();
   parts_ = {};
   active_ = false;
-}
-
-// A request for the scores of one node, and its answer.
-struct Pushdown::Collection {
-  int node = 0;
-  std::shared_ptr<std::vector<PageScores>> pages;
-  std::shared_ptr<NodeCall> call;  // null: it could not be sent
-};
-
-Pushdown::Collection Pushdown::StartCollection(
-    Sequence& sequence, int node, const std::set<int32_t>& pages) const {
-  ScoresRequest request;
-  request.num_query_heads = num_query_heads_;
-  request.collection = sequence.pushdown.collection;
-  const std::vector<AttendGlobals>& globals = sequence.pushdown.globals[node];
-  for (size_t layer = 0; layer < globals.size(); ++layer) {
-    if (globals[layer].m.empty()) continue;  // the node never attended there
-    request.layers.push_back({static_cast<int32_t>(layer), globals[layer]});
-  }
-  request.pages.assign(pages.begin(), pages.end());
-  Collection made{node, std::make_shared<std::vector<PageScores>>(), nullptr};
-  auto body = EncodeScoresRequest(request);
-  if (!body.ok()) return made;
-  MessageHeader header;
-  header.type = MessageType::kScoresRequest;
-  header.session = sequence.spec.session;
-  header.step = step_;
-  made.call = NodeCall::Start(
-      *links_[static_cast<size_t>(node)], header, *std::move(body),
-      options_.fetch_timeout,
-      [into = made.pages](const Message& reply) -> absl::Status {
-        FARKV_ASSIGN_OR_RETURN(*into, DecodeScoresReply(reply.body.bytes()));
-        return absl::OkStatus();
-      });
-  return made;
-}
-
-void Pushdown::CollectScores(Sequence& sequence) {
-  SequencePushdown& state = sequence.pushdown;
-  if (state.pages.empty()) return;
-  ++state.collection;
-  const std::vector<bool> answering = Nodes();
-  std::vector<Collection> collections;
-  for (const auto& [node, pages] : state.pages) {
-    if (answering[static_cast<size_t>(node)]) {
-      collections.push_back(StartCollection(sequence, node, pages));
-    } else {
-      ++sequence.stats.lost_score_collections;
-    }
-  }
-  state.pages.clear();
-  for (const Collection& collection : collections) {
-    const absl::Status status = collection.call == nullptr
-                                    ? absl::InternalError("not sent")
-                                    : collection.call->Wait();
-    if (!status.ok()) {
-      ++sequence.stats.lost_score_collections;
-      {
-        absl::MutexLock lock(&mutex_);
-        pauses_[static_cast<size_t>(collection.node)].Failed(clock_.Now());
-      }
-      spdlog::warn("sequence {}: scores gathered by node {} are lost: {}",
-                   sequence.spec.request_id,
-                   links_[static_cast<size_t>(collection.node)]->node_id(),
-                   std::string(status.message()));
-      continue;
-    }
-    for (const PageScores& page : *collection.pages) {
-      const auto first =
-          static_cast<size_t>(page.page_index) * size_t{kPageTokens};
-      for (size_t s = 0; s < kPageTokens && first + s < sequence.scores.size();
-           ++s) {
-        sequence.scores[first + s] += page.sums[s];
-      }
-    }
-  }
 }
 
 }  // namespace farkv

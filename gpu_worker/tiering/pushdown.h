@@ -15,6 +15,9 @@
 // are collected, which a placement plan waits for. What a lost answer takes
 // with it is lost on every party, and counted.
 //
+// With --cold=auto each node's mode is chosen anew for each step, by what nodes
+// and links have delivered so far (cold_mode.h); the step tells what it took.
+//
 // Thread-compatible: the engine thread owns it; the kernel's wait is the one
 // thing that other threads call.
 #ifndef FARKV_GPU_WORKER_TIERING_PUSHDOWN_H_
@@ -30,26 +33,37 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/page/bodies.h"
+#include "gpu_worker/tiering/cold_mode.h"
 #include "gpu_worker/tiering/node_call.h"
 #include "gpu_worker/tiering/node_link.h"
 #include "gpu_worker/tiering/node_pause.h"
 #include "gpu_worker/tiering/sequence.h"
 #include "gpu_worker/tiering/step.h"
+#include "gpu_worker/tiering/step_meter.h"
 #include "gpu_worker/tiering/tiering_options.h"
 #include "kernels/attention.h"
+#include "kernels/stream.h"
 
 namespace farkv {
 
 class Pushdown {
  public:
-  // Borrowed parts outlive it. `clock`: of the pauses.
+  // Borrowed parts outlive it. `clock`: of the pauses, and of what nodes take.
   Pushdown(const TieringOptions& options, const KvGeometry& geometry,
            int num_query_heads,
-           std::span<const std::unique_ptr<NodeLink>> links,
-           const Clock& clock);
+           std::span<const std::unique_ptr<NodeLink>> links, const Clock& clock,
+           DeviceKind device = DeviceKind::kCpu);
 
-  // By node: whether its cold pages are left to it, now.
+  // By node: whether it may be asked to attend, now.
   std::vector<bool> Nodes() const;
+  // By node: whether its cold pages are left to it in the step of `parts`,
+  // which begins.
+  std::vector<bool> Choose(std::span<const StepPart> parts);
+  // Whether a node can attend for this part at all. Nodes add attention up over
+  // heads: who needs it apart reads the rows.
+  static bool CanPush(const StepPart& part) {
+    return part.num_rows == 1 && part.sequence->destruction.head_scores.empty();
+  }
 
   // `parts` as ColdReads::Begin has prepared them; `step` is its number.
   void Begin(std::span<StepPart> parts, uint64_t step);
@@ -62,7 +76,8 @@ class Pushdown {
   // layer's attention is enqueued.
   absl::Status Send(int layer, const float* queries, float scale);
   // After the stream was synchronised: keeps the step's globals, or ABORTED.
-  absl::Status Commit();
+  // `fetch_waits`: what the step has waited for rows.
+  absl::Status Commit(absl::Duration fetch_waits = absl::ZeroDuration());
   void Discard();
 
   // Adds to the sequence's scores what nodes have gathered for it. Waits, but
@@ -77,6 +92,10 @@ class Pushdown {
     std::vector<size_t> parts;  // of the step, by sequence of the request
     std::vector<AttendSequenceReply> replies;
     std::shared_ptr<NodeCall> call;
+    // From sending to the end of the checks: by the clock of the rates, and as
+    // this machine's time went by.
+    absl::Time sent, sent_here;
+    absl::Duration took, took_here;
   };
   struct LayerState {
     std::vector<std::shared_ptr<Attend>> attends;
@@ -97,6 +116,13 @@ class Pushdown {
   void KeepGlobals(StepPart& part, size_t index);
   void KeepGlobalsOfLayer(StepPart& part, size_t index, int layer);
   void NoteSuccess();
+  // Of --cold=auto (pushdown_choice.cc).
+  std::vector<ColdWork> WorkOf(std::span<const StepPart> parts) const;
+  void AddWork(const Sequence& sequence, std::vector<ColdWork>& work) const;
+  ColdChoice ChooseFor(const NodeLink& link, const ColdWork& work,
+                       bool answers);
+  void MeterStep(absl::Duration fetch_waits);
+  AttendSample SampleOf(int node) const;
   Collection StartCollection(Sequence& sequence, int node,
                              const std::set<int32_t>& pages) const;
 
@@ -105,6 +131,13 @@ class Pushdown {
   const int num_query_heads_;
   const std::span<const std::unique_ptr<NodeLink>> links_;
   const Clock& clock_;
+  const DeviceKind device_;
+
+  std::vector<ModeChoice> choices_;  // by node
+  StepMeter meter_;
+  MeteredStep metered_;  // this step, as far as it is known
+  bool meters_ = false;  // it is all of one mode
+  absl::Time step_began_;
 
   std::span<StepPart> parts_;
   uint64_t step_ = 0;
@@ -113,6 +146,7 @@ class Pushdown {
 
   mutable absl::Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);  // the step's first failure
+  absl::Duration attend_waits_ ABSL_GUARDED_BY(mutex_);    // of the step
   std::vector<NodePause> pauses_ ABSL_GUARDED_BY(mutex_);  // by node
 };
 

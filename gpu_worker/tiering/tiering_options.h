@@ -24,7 +24,8 @@ struct TieringOptions {
   std::string tenant = "default";
   uint64_t t0_bytes = uint64_t{1} << 30;
   int granularity = 64;  // positions of a T0 line: 64, 16 or 1
-  ColdMode cold = ColdMode::kAuto;
+  // The worker's flag is kAuto, which depends on what is measured.
+  ColdMode cold = ColdMode::kPrefetch;
   ExactnessMode exactness = ExactnessMode::kBitwise;
   int stripe_tokens = 1024;  // 64 times a power of two
   bool spread = false;       // all nodes from the first stripe on

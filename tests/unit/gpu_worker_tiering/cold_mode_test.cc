@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "gpu_worker/tiering/step_meter.h"
 #include "gtest/gtest.h"
 
 namespace farkv {
@@ -144,6 +145,94 @@ TEST(ColdModeTest, WithoutALinkRateBothAreInfinite) {
   EXPECT_EQ(costs.fetch, absl::InfiniteDuration());
   EXPECT_EQ(costs.push, absl::InfiniteDuration());
   EXPECT_FALSE(BetterPushedDown({costs.fetch, costs.push}, false));
+}
+
+// One node and a step of 10 ms beside it.
+class ModeChoiceTest : public ::testing::Test {
+ protected:
+  ColdChoice Next() { return choice_.Next(work_, figures_, own_, now_); }
+  void SetLink(double rate) { figures_.link_bytes_per_second = rate; }
+
+  const ColdWork work_ = Work(1000);
+  NodeFigures figures_{k10Gb, absl::Microseconds(100), kDramRows};
+  const OwnTimes own_{absl::Milliseconds(10), absl::Milliseconds(10), 1};
+  absl::Time now_ = absl::UnixEpoch();
+  ModeChoice choice_;
+};
+
+TEST_F(ModeChoiceTest, WithoutALinkRateRowsAreFetched) {
+  SetLink(0);
+  EXPECT_EQ(Next().mode, ColdMode::kPrefetch);
+  EXPECT_EQ(Next().reason, ColdReason::kUnmeasured);
+}
+
+TEST_F(ModeChoiceTest, ItFollowsTheLinkWithoutAFlutter) {
+  figures_.round_trip = absl::Milliseconds(1);
+  SetLink(12.5e6);
+  EXPECT_EQ(Next().mode, ColdMode::kPushdown);
+  SetLink(50e9);
+  EXPECT_EQ(Next().mode, ColdMode::kPrefetch);
+  // 147 MB in 48 ms: pushing would take 46 + 1 ms or so.
+  SetLink(3.07e9);
+  EXPECT_EQ(Next().mode, ColdMode::kPrefetch);
+  SetLink(12.5e6);
+  EXPECT_EQ(Next().mode, ColdMode::kPushdown);
+  SetLink(3.07e9);
+  EXPECT_EQ(Next().mode, ColdMode::kPushdown);
+}
+
+TEST_F(ModeChoiceTest, TheCloseOtherModeIsTriedForTwoStepsWhenItIsOld) {
+  // 147 MB in 14.7 ms hide behind 10 ms but for 4.7; pushing takes 14.5 ms.
+  SetLink(10e9);
+  int trials = 0;
+  for (int i = 0; i < 10; ++i) {
+    const ColdChoice choice = Next();
+    trials += choice.reason == ColdReason::kTrial ? 1 : 0;
+    EXPECT_EQ(choice.mode == ColdMode::kPushdown,
+              choice.reason == ColdReason::kTrial);
+  }
+  EXPECT_EQ(trials, 2);
+  now_ += absl::Seconds(19);
+  EXPECT_EQ(Next().reason, ColdReason::kRates);
+  now_ += absl::Seconds(2);
+  EXPECT_EQ(Next().reason, ColdReason::kTrial);
+  EXPECT_EQ(Next().reason, ColdReason::kTrial);
+  EXPECT_EQ(Next().reason, ColdReason::kRates);
+}
+
+TEST_F(ModeChoiceTest, AModeThatIsFarOffIsNeverTried) {
+  SetLink(12.5e6);  // 12 s of rows
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(Next().reason, ColdReason::kRates);
+    now_ += absl::Minutes(1);
+  }
+}
+
+TEST(StepMeterTest, TheModesAreComparedWhereOneFollowsTheOther) {
+  const auto step = [](bool pushes, int took, int waits) {
+    MeteredStep made;
+    made.pushes = pushes;
+    made.took = absl::Milliseconds(took);
+    (pushes ? made.attend_waits : made.fetch_waits) = absl::Milliseconds(waits);
+    if (pushes) made.attends_took = absl::Milliseconds(2 * waits);
+    return made;
+  };
+  StepMeter meter;
+  for (int i = 0; i < 3; ++i) meter.Note(step(false, 50, 10));
+  EXPECT_EQ(meter.Get().fetching, absl::Milliseconds(40));
+  EXPECT_EQ(meter.Get().pushing, absl::Milliseconds(40));
+
+  for (int i = 0; i < 2; ++i) meter.Note(step(true, 25, 5));
+
+  EXPECT_NEAR(Milliseconds(meter.Get().fetching), 40, 1e-3);
+  EXPECT_EQ(meter.Get().pushing, absl::Milliseconds(20));
+  EXPECT_EQ(meter.Get().visible_push, 0.5);
+
+  // The batch has grown meanwhile.
+  for (int i = 0; i < 5; ++i) meter.Note(step(true, 65, 5));
+
+  EXPECT_EQ(meter.Get().pushing, absl::Milliseconds(60));
+  EXPECT_NEAR(Milliseconds(meter.Get().fetching), 120, 1e-3);
 }
 
 TEST(ColdModeTest, SubtreesAreTheMaximalAlignedOnes) {

@@ -124,6 +124,7 @@ class MappedKvCacheTest : public KvCacheTest {
         std::make_unique<TestNode>(network_, geometry_, "node", 4096, map_dir_);
     TieringOptions options = Options();
     options.map_dir = map_dir_;
+    options.cold = ColdMode::kAuto;
     // A slab has a sixth of a lease to be mapped; if it is late, rows are
     // fetched.
     options.lease = absl::Minutes(6);

@@ -80,6 +80,7 @@ TEST_P(ExactnessTest, TiersChangeNoBitOfOutputsAndScores) {
   options.memory_nodes = {"0", "1"};
   options.memory_nodes.resize(static_cast<size_t>(GetParam().num_nodes));
   options.map_dir = map_dir;
+  if (GetParam().map) options.cold = ColdMode::kAuto;
   options.spread = GetParam().spread;
   options.stripe_tokens = 64;
 

@@ -511,6 +511,7 @@ TEST_F(NodeLinkTest, ANodeOfAnotherProtocolFormatOrTargetIsRefusedWithBoth) {
 
 TEST_F(NodeLinkTest, AMapSocketThatIsNoPlainNameIsRefused) {
   tiering_.map_dir = "/nowhere";
+  tiering_.cold = ColdMode::kAuto;
   for (const char* name : {"../other/node.sock", "/tmp/node.sock", "..", "."}) {
     const absl::Status status = Connect([name](ControlCalls& control) {
       auto open = control.open_session;
@@ -540,6 +541,7 @@ class MappingLinkTest : public NodeLinkTest {
     options.node_id = "map";
     map_ = MapServer::Start(options, std::move(handler)).value();
     tiering_.map_dir = dir_.path();
+    tiering_.cold = ColdMode::kAuto;
     tiering_.heartbeat = absl::Seconds(10);
   }
 

@@ -123,6 +123,7 @@ class SelectionTest : public ::testing::TestWithParam<Case> {
     if (std::string(GetParam().mode) == "map") {
       char dir_template[] = "/tmp/farkv-map-XXXXXX";
       options.map_dir = mkdtemp(dir_template);
+      options.cold = ColdMode::kAuto;
       LoopbackNetwork network(LoopbackNetwork::Drive::kThread);
       TestNode node0(network, TestGeometry(), "node0", 4096, options.map_dir);
       TestNode node1(network, TestGeometry(), "node1", 4096, options.map_dir);
