@@ -17,6 +17,13 @@ std::string Seconds(const google::protobuf::Duration& duration) {
       absl::Trunc(FromProto(duration), absl::Milliseconds(100)));
 }
 
+// Empty where there is none.
+std::string Microseconds(const google::protobuf::Duration& duration) {
+  const absl::Duration time = FromProto(duration);
+  if (time == absl::ZeroDuration()) return "";
+  return absl::FormatDuration(absl::Trunc(time, absl::Microseconds(1)));
+}
+
 std::string TierName(types::v1::Tier tier) {
   return absl::StrCat("T", static_cast<int>(tier) - 1);
 }
@@ -157,14 +164,22 @@ Output PeerOutput() {
                  {"SENT-BYTES", "bytesSent"},
                  {"RECEIVED-BYTES", "bytesReceived"},
                  {"LAST-HEARD", "lastHeartbeat"},
-                 {"EPOCH", "epoch", true}},
+                 {"EPOCH", "epoch", true},
+                 {"COLD-MODE", "coldMode", true},
+                 {"REASON", "coldReason", true},
+                 {"LINK-BYTES/S", "linkBytesPerSecond", true},
+                 {"ROUND-TRIP", "roundTrip", true},
+                 {"ATTEND-ROWS/S", "attendRowsPerSecond", true}},
                 /*name_columns=*/2);
 }
 
 void AddPeer(const Peer& peer, const std::string& address, Output& output) {
   output.AddRow({address, peer.id(), peer.address(), peer.transport(),
                  peer.healthy(), peer.bytes_sent(), peer.bytes_received(),
-                 Seconds(peer.last_heartbeat()), peer.epoch()});
+                 Seconds(peer.last_heartbeat()), peer.epoch(), peer.cold_mode(),
+                 peer.cold_reason(), peer.link_bytes_per_second(),
+                 Microseconds(peer.round_trip()),
+                 peer.attend_rows_per_second()});
 }
 
 Output ConfigOutput() {

@@ -28,7 +28,13 @@ Worker::NodeMetrics::NodeMetrics(Metrics& metrics, const std::string& address)
       failed_stores(metrics.AddCounter(
           "farkv_worker_node_failed_stores_total",
           "Pages whose store failed and is tried again", {{"node", address}})),
-      transport(metrics, "farkv_worker_", {{"node", address}}) {}
+      transport(metrics, "farkv_worker_", {{"node", address}}),
+      link_rate(metrics.AddGauge("farkv_worker_node_link_bytes_per_second",
+                                 "Of rows fetched from a memory node, measured",
+                                 {{"node", address}})),
+      attend_rate(metrics.AddGauge("farkv_worker_node_attend_rows_per_second",
+                                   "That a memory node attends to, measured",
+                                   {{"node", address}})) {}
 
 // How it is reached may change when it is connected again.
 void Worker::NodeMetrics::ShowTransport(Metrics& metrics,
@@ -42,6 +48,21 @@ void Worker::NodeMetrics::ShowTransport(Metrics& metrics,
   }
   for (auto& [name, shown] : info) {
     shown.Set(name == peer.transport ? 1 : 0);
+  }
+}
+
+void Worker::NodeMetrics::ShowRates(Metrics& metrics, const PeerStats& peer) {
+  link_rate.Set(peer.link_bytes_per_second);
+  attend_rate.Set(peer.attend_rows_per_second);
+  if (!modes.contains(peer.cold_mode)) {
+    modes.emplace(
+        peer.cold_mode,
+        metrics.AddGauge("farkv_worker_node_cold_mode",
+                         "1 for how a node's cold rows are read at present",
+                         {{"node", peer.address}, {"mode", peer.cold_mode}}));
+  }
+  for (auto& [name, shown] : modes) {
+    shown.Set(name == peer.cold_mode ? 1 : 0);
   }
 }
 
@@ -114,6 +135,7 @@ void Worker::RefreshGauges() {
     node.failed_stores.Follow(peer.failed_stores);
     node.transport.Set(peer.transfers);
     node.ShowTransport(metrics_, peer);
+    node.ShowRates(metrics_, peer);
   }
 }
 

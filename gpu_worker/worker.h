@@ -59,8 +59,11 @@ class Worker {
     FollowingCounter damaged_answers, repeated_fetches;
     FollowingCounter failed_fetches, failed_stores;
     TransportMetrics transport;
-    std::map<std::string, Gauge> info;  // by name of the transport
+    Gauge link_rate, attend_rate;
+    std::map<std::string, Gauge> info;   // by name of the transport
+    std::map<std::string, Gauge> modes;  // by name of the cold mode
     void ShowTransport(Metrics& metrics, const PeerStats& peer);
+    void ShowRates(Metrics& metrics, const PeerStats& peer);
   };
 
   WorkerFlags flags_;

@@ -216,6 +216,13 @@ grpc::ServerUnaryReactor* WorkerAdminService::ListPeers(
     peer->set_bytes_sent(stats.bytes_sent);
     peer->set_bytes_received(stats.bytes_received);
     *peer->mutable_last_heartbeat() = ToProto(stats.last_heartbeat);
+    peer->set_link_bytes_per_second(stats.link_bytes_per_second);
+    if (stats.round_trip > absl::ZeroDuration()) {
+      *peer->mutable_round_trip() = ToProto(stats.round_trip);
+    }
+    peer->set_attend_rows_per_second(stats.attend_rows_per_second);
+    peer->set_cold_mode(stats.cold_mode);
+    peer->set_cold_reason(stats.cold_reason);
   }
   return Done(context);
 }
