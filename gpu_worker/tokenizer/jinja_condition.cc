@@ -1,6 +1,5 @@
 #include "gpu_worker/tokenizer/jinja_condition.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -75,14 +74,19 @@ class Condition {
   Tools tools() const {
     bool named = false, more = false;
     std::vector<bool> negated;  // of open brackets
+    size_t flips = 0;           // how many of them are
     for (size_t i = 0; i < words_.size(); ++i) {
       const std::string& word = words_[i];
-      if (word == "(") negated.push_back(Word(i - 1) == "not");
-      if (word == ")" && !negated.empty()) negated.pop_back();
+      if (word == "(") {
+        negated.push_back(Word(i - 1) == "not");
+        flips += static_cast<size_t>(negated.back());
+      } else if (word == ")" && !negated.empty()) {
+        flips -= static_cast<size_t>(negated.back());
+        negated.pop_back();
+      }
       more |= word == "and" || word == "or";
       if (!NamesTools(word)) continue;
       named = true;
-      const auto flips = std::count(negated.begin(), negated.end(), true);
       if (IsTrueWithTools(i) == (flips % 2 == 0)) return Tools::kNeeded;
     }
     if (!named) return Tools::kNotNamed;

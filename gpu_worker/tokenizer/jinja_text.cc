@@ -121,9 +121,13 @@ class Expression {
                            word_ == "not" || word_ == "and" || word_ == "or";
       calls_.push_back(front == ')' || front == ']' ||
                        (IsWord(front) && !keyword));
+      open_calls_ += static_cast<size_t>(calls_.back());
       before_ = Before::kNothing;
     } else if (c == ')' || c == ']') {
-      if (!calls_.empty()) calls_.pop_back();
+      if (!calls_.empty()) {
+        open_calls_ -= static_cast<size_t>(calls_.back());
+        calls_.pop_back();
+      }
       before_ = Before::kOther;
     } else if ((c == '+' || c == '~') && before_ == Before::kWritten) {
       before_ = Before::kPlus;
@@ -132,15 +136,14 @@ class Expression {
     }
   }
 
-  bool InCall() const {
-    return std::find(calls_.begin(), calls_.end(), true) != calls_.end();
-  }
+  bool InCall() const { return open_calls_ > 0; }
 
   absl::string_view text_;
   JinjaText& into_;
   size_t at_ = 0;
   absl::string_view word_;   // the last one
   std::vector<bool> calls_;  // of open brackets: whether a call or subscript
+  size_t open_calls_ = 0;
   Before before_;
 };
 
@@ -163,7 +166,8 @@ class Reader {
 
  private:
   struct Block {
-    bool skipped = false;
+    bool outer_skipped = false;
+    bool skipped = false;  // so that no outer block need be asked
     bool else_skipped = false;
   };
 
@@ -239,23 +243,23 @@ class Reader {
     const absl::string_view name = body.substr(0, end);
     const absl::string_view rest = body.substr(end);
     if (name == "if") {
-      blocks_.emplace_back();
+      Open(false);
       Enter(rest);
     } else if (name == "elif" && !blocks_.empty()) {
       Enter(rest);
     } else if (name == "else" && !blocks_.empty()) {
-      blocks_.back().skipped = blocks_.back().else_skipped;
+      Skip(blocks_.back().else_skipped);
     } else if (name == "for" || name == "macro") {
-      blocks_.push_back({ToolsIn(rest) == Tools::kNeeded, false});
+      Open(ToolsIn(rest) == Tools::kNeeded);
     } else if (name == "set") {
       const size_t equals = rest.find('=');
       if (equals == absl::string_view::npos) {
-        blocks_.emplace_back();
+        Open(false);
       } else if (!Skipped()) {
         Expression(rest.substr(equals + 1), false, text_).Read();
       }
     } else if (name == "filter" || name == "call") {
-      blocks_.emplace_back();
+      Open(false);
     } else if ((name == "endif" || name == "endfor" || name == "endmacro" ||
                 name == "endset" || name == "endfilter" || name == "endcall") &&
                !blocks_.empty()) {
@@ -263,17 +267,23 @@ class Reader {
     }
   }
 
+  void Open(bool skipped) {
+    blocks_.push_back({.outer_skipped = Skipped()});
+    Skip(skipped);
+  }
+
+  void Skip(bool skipped) {
+    blocks_.back().skipped = skipped || blocks_.back().outer_skipped;
+  }
+
   void Enter(absl::string_view condition) {
     const Tools tools = ToolsIn(condition);
     Block& block = blocks_.back();
-    block.skipped = block.else_skipped || tools == Tools::kNeeded;
+    Skip(block.else_skipped || tools == Tools::kNeeded);
     block.else_skipped |= tools == Tools::kOnlyAbsent;
   }
 
-  bool Skipped() const {
-    return std::any_of(blocks_.begin(), blocks_.end(),
-                       [](const Block& block) { return block.skipped; });
-  }
+  bool Skipped() const { return !blocks_.empty() && blocks_.back().skipped; }
 
   absl::string_view jinja_;
   JinjaText text_;

@@ -158,6 +158,23 @@ TEST(ChatTemplateTest, NoTemplateThatEndsWithinATagIsTaken) {
   }
 }
 
+TEST(ChatTemplateTest, DeepNestingIsReadInOnePass) {
+  const auto nested = [](const char* open, const char* close) {
+    std::string text;
+    for (int i = 0; i < 50000; ++i) text += open;
+    for (int i = 0; i < 50000; ++i) text += close;
+    return text;
+  };
+  // A square of these would take minutes.
+  for (const std::string& jinja :
+       {nested("{% if a %}x", "{% endif %}"),
+        "{% if " + nested("not (tools or ", ")") + " %}{% endif %}",
+        "{{ " + nested("f(a, 'x', ", ")") + " }}"}) {
+    EXPECT_EQ(ChatTemplate::Recognise(jinja, {}).status().code(),
+              absl::StatusCode::kUnimplemented);
+  }
+}
+
 // Marks of all forms; the tokenizer has a token for each.
 constexpr const char* kMarks[] = {"<|im_start|>",
                                   "<|im_end|>",
