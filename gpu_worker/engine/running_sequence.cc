@@ -60,33 +60,35 @@ std::optional<GenerationEnd> RunningSequence::Accept(
     text_.DropFirstSpace();
   }
   tokens_.push_back(token);
-  const std::string piece = tokenizer.Decode(token);
-  stream_->Append(forced ? text_.PushForced(piece) : text_.Push(piece), token);
-  std::optional<GenerationEnd> end;
   // A forced continuation is processed to its end whatever it contains.
-  if (!forced) end = StopAt(token, eos_tokens);
-  if (!end && generated() >= request_.max_new_tokens) {
-    end = MakeEnd(FinishReason::kLength);
-  }
-  return end;
-}
-
-std::optional<GenerationEnd> RunningSequence::StopAt(
-    int32_t token, std::span<const int32_t> eos_tokens) {
-  if (text_.matched().has_value()) {
+  const bool stops = !forced && IsStop(token, eos_tokens);
+  // As with a stop text, what ends the output is no part of it by default.
+  const bool shown = !stops || request_.include_stop;
+  const std::string piece = shown ? tokenizer.Decode(token) : "";
+  stream_->Append(forced ? text_.PushForced(piece) : text_.Push(piece), token);
+  if (!forced && text_.matched().has_value()) {
     GenerationEnd end = MakeEnd(FinishReason::kStop);
     end.stop_text = text_.matched();
     return end;
   }
-  if (generated() <= request_.min_new_tokens) return std::nullopt;
+  if (stops) {
+    GenerationEnd end = MakeEnd(FinishReason::kStop);
+    end.stop_token = token;
+    return end;
+  }
+  if (generated() < request_.max_new_tokens) return std::nullopt;
+  return MakeEnd(FinishReason::kLength);
+}
+
+// Of the token that was taken last.
+bool RunningSequence::IsStop(int32_t token,
+                             std::span<const int32_t> eos_tokens) const {
+  if (generated() <= request_.min_new_tokens) return false;
   const auto contains = [token](std::span<const int32_t> tokens) {
     return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
   };
-  const bool end_of_text = !request_.ignore_eos && contains(eos_tokens);
-  if (!end_of_text && !contains(request_.stop_tokens)) return std::nullopt;
-  GenerationEnd end = MakeEnd(FinishReason::kStop);
-  end.stop_token = token;
-  return end;
+  return contains(request_.stop_tokens) ||
+         (!request_.ignore_eos && contains(eos_tokens));
 }
 
 }  // namespace farkv

@@ -76,8 +76,7 @@ class RunningSequence {
     return index < request_.forced.size() &&
            request_.forced[index] != kFreeToken;
   }
-  std::optional<GenerationEnd> StopAt(int32_t token,
-                                      std::span<const int32_t> eos_tokens);
+  bool IsStop(int32_t token, std::span<const int32_t> eos_tokens) const;
 
   GenerationRequest request_;
   std::shared_ptr<GenerationStream> stream_;

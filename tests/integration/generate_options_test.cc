@@ -166,6 +166,23 @@ TEST_F(GenerateOptionsTest, AStopTextIsPartOfTheOutputWhenAskedFor) {
   EXPECT_EQ(result.finished->matched_case(), Finished::kStopText);
 }
 
+// One token is one character here.
+TEST_F(GenerateOptionsTest, AStopTokensTextIsPartOfTheOutputWhenAskedFor) {
+  const HeldOutProgram program = FirstHeldOutProgram();
+  GenerateRequest request = TextRequest(program.prompt, kTokens);
+  const int32_t stop = Run(request).tokens[7];
+  const size_t at = program.completion.find(program.completion[7]);
+  request.mutable_stopping()->add_stop_token_ids(stop);
+  const Generated without = Run(request);
+  request.mutable_stopping()->set_include_stop_in_output(true);
+  const Generated with = Run(request);
+
+  EXPECT_EQ(without.text, program.completion.substr(0, at));
+  EXPECT_EQ(with.text, program.completion.substr(0, at + 1));
+  EXPECT_EQ(without.tokens, with.tokens);
+  EXPECT_EQ(without.tokens.back(), stop);
+}
+
 TEST_F(GenerateOptionsTest, TheEndOfTextIsReportedAsTheTokenThatMatched) {
   grpc::ClientContext context;
   SetDeadline(context, absl::Seconds(10));
