@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -170,6 +172,30 @@ TEST_F(RefusedStartTest, AWorkerNamesWhatIsWrongWithItsModel) {
                 AllOf(HasSubstr(weights), HasSubstr("4 bytes")));
   fs::remove(model + "/tokenizer.json");
   ExpectRefused(Worker({"--model=" + model}), HasSubstr("tokenizer.json"));
+}
+
+TEST_F(RefusedStartTest, AWorkerNamesIdsThatItsModelDoesNotHave) {
+  const std::string model = folder_.path() + "/model";
+  fs::copy(ReasonerDir(), model);
+  const std::string config = model + "/config.json";
+  std::ifstream file(config);
+  auto json = nlohmann::json::parse(file, nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  const auto with = [&](const char* field, int value) {
+    auto changed = json;
+    changed[field] = value;
+    std::ofstream(config) << changed;
+    return Worker({"--model=" + model});
+  };
+
+  ExpectRefused(with("vocab_size", 72), AllOf(HasSubstr("ids up to 72"),
+                                              HasSubstr("vocab_size of 72")));
+  ExpectRefused(with("eos_token_id", 5000),
+                AllOf(HasSubstr("eos_token_id is 5000"), HasSubstr("79")));
+  ExpectRefused(with("head_dim", 48),
+                AllOf(HasSubstr("[256, 128]"), HasSubstr("[192, 128]")));
+  json["architectures"] = {"MambaForCausalLM"};
+  ExpectRefused(with("vocab_size", 80), HasSubstr("MambaForCausalLM"));
 }
 
 }  // namespace
