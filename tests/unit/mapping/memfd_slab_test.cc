@@ -1,6 +1,7 @@
 #include "common/mapping/memfd_slab.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -143,13 +144,13 @@ TEST(MemfdSlabTest, WithoutReservedHugePagesItFallsBack) {
 }
 
 // Reserves 2 MiB pages while it lives, where this process may and there are
-// none: who already has some needs them.
+// none: who already has some needs them. One process at a time does.
 class HugePages {
  public:
   explicit HugePages(int count) {
-    if (Read("/proc/sys/vm/nr_hugepages") != "0") return;
+    if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 || Read() != "0") return;
     Reserve(count);
-    reserved_ = Read("/proc/sys/vm/nr_hugepages") == std::to_string(count);
+    reserved_ = Read() == std::to_string(count);
   }
   ~HugePages() {
     if (reserved_) Reserve(0);
@@ -158,15 +159,16 @@ class HugePages {
   bool reserved() const { return reserved_; }
 
  private:
-  static std::string Read(const char* path) {
+  static constexpr char kPath[] = "/proc/sys/vm/nr_hugepages";
+
+  static std::string Read() {
     std::string word;
-    std::ifstream(path) >> word;
+    std::ifstream(kPath) >> word;
     return word;
   }
-  static void Reserve(int count) {
-    std::ofstream("/proc/sys/vm/nr_hugepages") << count << std::endl;
-  }
+  static void Reserve(int count) { std::ofstream(kPath) << count << std::endl; }
 
+  const UniqueFd lock_{open(kPath, O_RDONLY | O_CLOEXEC)};
   bool reserved_ = false;
 };
 
