@@ -1,8 +1,10 @@
 // farkv-bench decode: tokens per second with half the tokens cold against the
 // same engine with the full cache, interleaved (DESIGN 10). The context is
-// forced token by token, so none of it is a pinned prompt.
+// forced token by token, so none of it is a pinned prompt. The mode "auto"
+// chooses between prefetch and pushdown, and is compared with the better one
+// as well.
 #include <cstdio>
-#include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -20,10 +22,23 @@ namespace farkv::bench {
 namespace {
 
 constexpr double kGoal = 0.95;
+constexpr double kAutoGoal = 0.90;
+
+absl::StatusOr<ColdMode> ModeOf(const std::string& name) {
+  for (const ColdMode mode : {ColdMode::kMap, ColdMode::kPrefetch,
+                              ColdMode::kPushdown, ColdMode::kAuto}) {
+    if (name == ColdModeName(mode)) return mode;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--modes names \"", name, "\", no cold mode"));
+}
 
 struct Options {
   std::string model;
   std::string bin_dir = ProgramDir();
+  std::vector<std::string> nodes;  // empty: one is started
+  std::vector<std::string> modes = {"map", "prefetch", "pushdown", "auto"};
+  std::string link;  // what lies between, for the lines
   std::vector<int64_t> contexts = {512, 2048};
   int rounds = 5;
   int threads = 1;
@@ -35,7 +50,8 @@ struct Options {
 
 class DecodeBench {
  public:
-  DecodeBench(const Options& options, NodeCluster& cluster)
+  // `cluster`: null where the options name nodes.
+  DecodeBench(const Options& options, NodeCluster* cluster)
       : options_(options), cluster_(cluster) {}
 
   absl::Status Run() {
@@ -76,7 +92,12 @@ class DecodeBench {
 
   EngineOptions TieredOptions(ColdMode mode) const {
     EngineOptions engine = BaseOptions();
-    UseCluster(cluster_, mode, engine);
+    if (cluster_ != nullptr) {
+      UseCluster(*cluster_, mode, engine);
+    } else {
+      UseNodes(options_.nodes, mode, engine);
+    }
+    if (mode == ColdMode::kAuto) engine.tiering.map_dir.clear();
     // Nobody looks at the time of a smoke run; however busy the machine, it
     // reads cold rows.
     if (options_.smoke) engine.await_stores_every = 16;
@@ -112,14 +133,14 @@ class DecodeBench {
 
   absl::Status RunContext(int64_t context) {
     const EngineOptions full = BaseOptions();
-    constexpr ColdMode kModes[] = {ColdMode::kMap, ColdMode::kPrefetch,
-                                   ColdMode::kPushdown};
-    RequestRun last[std::size(kModes) + 1];
+    std::vector<RequestRun> last(options_.modes.size() + 1);
     std::vector<Contender> contenders = {
         [&] { return Measure(full, std::nullopt, last[0]); }};
-    for (size_t i = 0; i < std::size(kModes); ++i) {
-      contenders.push_back([&, i, tiered = TieredOptions(kModes[i])] {
-        return Measure(tiered, kModes[i], last[i + 1]);
+    for (size_t i = 1; i < last.size(); ++i) {
+      FARKV_ASSIGN_OR_RETURN(const ColdMode mode,
+                             ModeOf(options_.modes[i - 1]));
+      contenders.push_back([&, i, mode, tiered = TieredOptions(mode)] {
+        return Measure(tiered, mode, last[i]);
       });
     }
     const auto seconds =
@@ -127,19 +148,43 @@ class DecodeBench {
     FARKV_RETURN_IF_ERROR(status_);
     const double tokens =
         static_cast<double>(context - context / 2) * options_.batch;
-    for (size_t i = 0; i < std::size(kModes); ++i) {
-      Report(ColdModeName(kModes[i]), context, tokens,
-             Compare(seconds[i + 1], seconds[0]), last[i + 1]);
+    for (size_t i = 1; i < last.size(); ++i) {
+      Print(LineOf(options_.modes[i - 1], context, tokens,
+                   Compare(seconds[i], seconds[0]), last[i]));
     }
-    return cluster_.AwaitSettled();
+    PrintAuto(context, tokens, seconds, last);
+    return cluster_ == nullptr ? absl::OkStatus() : cluster_->AwaitSettled();
   }
 
-  void Report(const char* mode, int64_t context, double tokens,
-              const Comparison& measured, const RequestRun& run) const {
+  // Against the better of the modes that it chooses from, where those ran.
+  void PrintAuto(int64_t context, double tokens,
+                 const std::vector<std::vector<double>>& seconds,
+                 const std::vector<RequestRun>& runs) const {
+    std::map<std::string, size_t> at;
+    for (size_t i = 0; i < options_.modes.size(); ++i) {
+      at[options_.modes[i]] = i + 1;
+    }
+    if (!at.contains("auto") || !at.contains("prefetch") ||
+        !at.contains("pushdown")) {
+      return;
+    }
+    const bool fetch =
+        Median(seconds[at["prefetch"]]) < Median(seconds[at["pushdown"]]);
+    const std::string better = fetch ? "prefetch" : "pushdown";
+    BenchLine line = LineOf("auto-against-better", context, tokens,
+                            Compare(seconds[at["auto"]], seconds[at[better]]),
+                            runs[at["auto"]]);
+    line.yardstick->name = better + ", same engine";
+    line.goal = kAutoGoal;
+    Print(line);
+  }
+
+  BenchLine LineOf(const std::string& name, int64_t context, double tokens,
+                   const Comparison& measured, const RequestRun& run) const {
     const SequenceTierStats& tiers = run.end.tiers;
     BenchLine line;
     line.bench = "decode";
-    line.case_name = absl::StrFormat("%s-%d", mode, context);
+    line.case_name = absl::StrFormat("%s-%d", name, context);
     line.value = tokens / measured.seconds;
     line.unit = "tokens/s";
     line.yardstick = {"full cache, same engine",
@@ -152,27 +197,31 @@ class DecodeBench {
                    {"granularity", options_.granularity},
                    {"batch", options_.batch},
                    {"threads", options_.threads}};
+    if (!options_.link.empty()) line.params["link"] = options_.link;
     line.metrics = {{"t0_tokens", tiers.t0_tokens},
                     {"t1_tokens", tiers.t1_tokens},
                     {"cold_rows_read", ColdRows(ColdMode::kAuto, tiers)},
+                    {"cold_rows_pushed_down", tiers.cold_rows_pushed_down},
+                    {"cold_bytes_fetched", tiers.cold_bytes_fetched},
                     {"t0_peak_bytes", tiers.t0_peak_bytes},
                     {"staging_peak_bytes", tiers.staging_peak_bytes},
                     {"late_fetches", tiers.late_fetches},
                     {"promoted_tokens", tiers.promoted_tokens}};
-    Print(line);
+    return line;
   }
 
   const Options options_;
-  NodeCluster& cluster_;
+  NodeCluster* const cluster_;
   std::vector<GenerationRequest> requests_;
   absl::Status status_;
 };
 
 absl::Status RunDecode(const Options& options) {
+  if (!options.nodes.empty()) return DecodeBench(options, nullptr).Run();
   NodeClusterOptions cluster_options;
   cluster_options.bin_dir = options.bin_dir;
   FARKV_ASSIGN_OR_RETURN(auto cluster, NodeCluster::Start(cluster_options));
-  FARKV_RETURN_IF_ERROR(DecodeBench(options, cluster).Run());
+  FARKV_RETURN_IF_ERROR(DecodeBench(options, &cluster).Run());
   return cluster.Stop();
 }
 
@@ -185,6 +234,16 @@ void RegisterDecode(CLI::App& app, Run& chosen) {
   command->add_option("--model", options->model, "directory or .gguf file")
       ->required();
   command->add_option("--bin-dir", options->bin_dir, "where the nodes lie");
+  command
+      ->add_option("--nodes", options->nodes,
+                   "host:port of nodes that run; none is started then")
+      ->delimiter(',');
+  command
+      ->add_option("--modes", options->modes,
+                   "map, prefetch, pushdown, auto; auto does not map")
+      ->delimiter(',');
+  command->add_option("--link", options->link,
+                      "what lies between, for the lines");
   command->add_option("--context", options->contexts, "forced tokens")
       ->delimiter(',');
   command->add_option("--rounds", options->rounds, "interleaved repetitions");

@@ -145,13 +145,18 @@ std::vector<int32_t> RandomTokens(uint64_t seed, uint64_t stream,
   return tokens;
 }
 
-void UseCluster(const NodeCluster& cluster, ColdMode mode,
-                EngineOptions& options) {
-  options.tiering.memory_nodes = cluster.Addresses();
+void UseNodes(const std::vector<std::string>& addresses, ColdMode mode,
+              EngineOptions& options) {
+  options.tiering.memory_nodes = addresses;
   options.tiering.cold = mode;
   // A busy machine may keep a node from answering for a second; that is not
   // what a bench is about.
   options.tiering.heartbeat = absl::Seconds(2);
+}
+
+void UseCluster(const NodeCluster& cluster, ColdMode mode,
+                EngineOptions& options) {
+  UseNodes(cluster.Addresses(), mode, options);
   if (mode != ColdMode::kPrefetch) {
     options.tiering.map_dir = cluster.map_dir();
   }

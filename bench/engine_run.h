@@ -50,7 +50,10 @@ absl::StatusOr<std::vector<RequestRun>> RunRequests(
 std::vector<int32_t> RandomTokens(uint64_t seed, uint64_t stream,
                                   int64_t length, int32_t vocab);
 
-// Points `options` at the cluster's nodes.
+// Points `options` at nodes, by the addresses of their control planes or those
+// of a cluster, whose maps are used where `mode` may.
+void UseNodes(const std::vector<std::string>& addresses, ColdMode mode,
+              EngineOptions& options);
 void UseCluster(const NodeCluster& cluster, ColdMode mode,
                 EngineOptions& options);
 
