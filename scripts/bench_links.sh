@@ -33,21 +33,20 @@ node_host=10.77.0.1
 bench_host=10.77.0.2
 work=$(mktemp -d)
 node_pid=
+bench_pid=
 
-stop_node() {
-  if [ -n "$node_pid" ]; then
-    kill "$node_pid" 2>/dev/null || true
-    wait "$node_pid" || true
-    node_pid=
-  fi
-}
 finish() {
-  stop_node
+  for pid in $bench_pid $node_pid; do
+    kill "$pid" 2>/dev/null || true
+    wait "$pid" || true
+  done
   ip netns del "$node_net" 2>/dev/null || true
   ip netns del "$bench_net" 2>/dev/null || true
   rm -r "$work"
 }
 trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 connect() {
   ip netns add "$node_net"
@@ -111,5 +110,8 @@ for rate in $rates; do
   shape "$rate" "$(burst_of "$rate")"
   echo "bench_links.sh: $rate" >&2
   ip netns exec "$bench_net" "${bench_run[@]}" "$bin_dir/farkv-bench" decode \
-    --nodes=$node_host:7401 --modes=prefetch,pushdown,auto --link="$rate" "$@"
+    --nodes=$node_host:7401 --modes=prefetch,pushdown,auto --link="$rate" "$@" &
+  bench_pid=$!  # waited for, so that a signal is answered at once
+  wait $bench_pid
+  bench_pid=
 done
