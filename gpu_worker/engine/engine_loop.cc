@@ -12,6 +12,9 @@ namespace {
 
 constexpr absl::Duration kCloseGrace = absl::Seconds(5);
 
+// How long an engine in which nothing runs waits at once for a lost node.
+constexpr absl::Duration kNodeWait = absl::Milliseconds(20);
+
 }  // namespace
 
 Engine::Loop::Loop(EngineOptions options)
@@ -119,12 +122,23 @@ SequenceSpec Engine::Loop::MakeSpec(const GenerationRequest& request) const {
   return spec;
 }
 
+// For others to end, or for a lost node to come back: not for ever, because
+// whoever is behind it waits as well.
+bool Engine::Loop::MayWait(const WaitingRequest& waiting,
+                           const absl::Status& why) const {
+  if (absl::IsResourceExhausted(why)) return !running_.empty();
+  return absl::IsUnavailable(why) &&
+         absl::Now() - waiting.queued < 2 * options_.tiering.rpc_timeout;
+}
+
 // False when it has to wait for T0.
 bool Engine::Loop::AdmitOne(WaitingRequest waiting) {
   const SequenceSpec spec = MakeSpec(waiting.request);
   absl::StatusOr<SequenceId> id = cache_->Open(spec);
-  if (absl::IsResourceExhausted(id.status()) && !running_.empty()) {
+  if (MayWait(waiting, id.status())) {
     queue_.PutBack(std::move(waiting));
+    // Nothing else makes the loop wait.
+    if (running_.empty()) cache_->WaitForNodes(kNodeWait);
     return false;
   }
   const absl::Time now = absl::Now();

@@ -53,6 +53,7 @@ class Engine::Loop final : public EngineView {
   void PublishLoad();
   void Admit();
   bool AdmitOne(WaitingRequest waiting);
+  bool MayWait(const WaitingRequest& waiting, const absl::Status& why) const;
   std::optional<DestructionSettings> DestructionOf(
       const GenerationRequest& request) const;
   SequenceSpec MakeSpec(const GenerationRequest& request) const;

@@ -43,6 +43,27 @@ absl::Status KvCache::Impl::CheckSpec(const SequenceSpec& spec) const {
   return spec.placement.Validate();
 }
 
+// While all nodes are lost T0 has to hold whoever runs whole; what is promised
+// to a new sequence must not be what they will need.
+absl::Status KvCache::Impl::CheckFitsWithoutNodes(
+    const SequenceSpec& spec) const {
+  if (remote == nullptr || remote->AnyHealthy()) return absl::OkStatus();
+  int64_t running = 0;
+  for (const auto& [id, sequence] : sequences) {
+    running += ShareInSets(sequence->spec, /*has_nodes=*/false);
+  }
+  const int64_t needed = ShareInSets(spec, /*has_nodes=*/false);
+  if (running + needed <= lines.num_sets()) return absl::OkStatus();
+  const auto bytes = [&](int64_t sets) {
+    return FormatBytes(static_cast<uint64_t>(sets) * lines.set_bytes());
+  };
+  return absl::UnavailableError(absl::StrCat(
+      "sequence ", spec.request_id, " of ", spec.max_tokens, " tokens needs ",
+      bytes(needed), " of T0 while no memory node answers, running ones ",
+      bytes(running), "; --t0-bytes gives ", bytes(lines.num_sets()),
+      LostNodes()));
+}
+
 absl::StatusOr<SequenceId> KvCache::Impl::Open(const SequenceSpec& spec) {
   FARKV_RETURN_IF_ERROR(CheckSpec(spec));
   const int64_t share =
@@ -56,6 +77,7 @@ absl::StatusOr<SequenceId> KvCache::Impl::Open(const SequenceSpec& spec) {
                      " tokens needs ", bytes(share),
                      " of T0, but --t0-bytes gives ", bytes(lines.num_sets())));
   }
+  FARKV_RETURN_IF_ERROR(CheckFitsWithoutNodes(spec));
   if (!lines.TryReserve(share)) {
     return absl::ResourceExhaustedError(
         absl::StrCat("sequence ", spec.request_id, " of ", spec.max_tokens,
@@ -138,6 +160,12 @@ bool KvCache::Impl::WaitForRoom(absl::Duration timeout) {
     return true;
   }
   return false;
+}
+
+void KvCache::Impl::WaitForNodes(absl::Duration timeout) {
+  if (remote == nullptr) return;
+  remote->Poll(sequences, lines);  // what has come is no news
+  remote->WaitForEvents(timeout);
 }
 
 // For errors: why nothing leaves T0.
@@ -475,6 +503,10 @@ const std::vector<SequenceId>& KvCache::failed_sequences() const {
 
 bool KvCache::WaitForRoom(absl::Duration timeout) {
   return impl_->WaitForRoom(timeout);
+}
+
+void KvCache::WaitForNodes(absl::Duration timeout) {
+  impl_->WaitForNodes(timeout);
 }
 
 void KvCache::Park(SequenceId id) { impl_->Park(id); }

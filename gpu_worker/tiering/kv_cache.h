@@ -177,8 +177,9 @@ class KvCache {
   ~KvCache();
 
   // Admits a sequence when its T0 share fits. RESOURCE_EXHAUSTED: try again
-  // when another sequence has closed. INVALID_ARGUMENT: can never fit; names
-  // tokens, bytes needed and bytes there.
+  // when another sequence has closed. UNAVAILABLE: all nodes are lost, and T0
+  // cannot hold it whole beside the others. INVALID_ARGUMENT: can never fit;
+  // names tokens, bytes needed and bytes there.
   absl::StatusOr<SequenceId> Open(const SequenceSpec& spec);
   // Returns its lines now and its sessions in the background.
   void Close(SequenceId sequence);
@@ -197,6 +198,8 @@ class KvCache {
   // ends (or has since Begin), one that failed and is due again, a lost node
   // that is back. False at once when nothing is to come. Not within a step.
   bool WaitForRoom(absl::Duration timeout);
+  // Waits for any news of the nodes, `timeout` at most; likewise.
+  void WaitForNodes(absl::Duration timeout);
   // UNAVAILABLE when cold rows are lost: see failed_sequences();
   // FAILED_PRECONDITION when there is no room to receive them; the step must be
   // discarded. ABORTED when a node did not attend: discard the step and repeat

@@ -38,12 +38,14 @@ struct KvCache::Impl {
     return it == sequences.end() ? nullptr : it->second.get();
   }
   absl::Status CheckSpec(const SequenceSpec& spec) const;
+  absl::Status CheckFitsWithoutNodes(const SequenceSpec& spec) const;
   absl::StatusOr<SequenceId> Open(const SequenceSpec& spec);
   absl::Status CheckRows(std::span<const StepRows> rows);
   absl::Status Begin(std::span<const StepRows> rows, Stream& on);
   bool MakeRoom(int64_t sets);
   void Advance();
   bool WaitForRoom(absl::Duration timeout);
+  void WaitForNodes(absl::Duration timeout);
   std::string LostNodes() const;
   void DropUnusedReads();
   absl::StatusOr<LayerView> PrepareLayer(int layer);

@@ -199,6 +199,11 @@ void RemoteTier::Advance(Sequence& sequence, const T0Lines& lines) {
   Evict(sequence);
 }
 
+bool RemoteTier::AnyHealthy() const {
+  return std::any_of(links_.begin(), links_.end(),
+                     [](const auto& link) { return link->healthy(); });
+}
+
 bool RemoteTier::Idle() const {
   return stores_.idle() &&
          std::all_of(links_.begin(), links_.end(),

@@ -62,6 +62,8 @@ class RemoteTier {
   // The same, and until something that failed is due again. False at once when
   // nothing is under way and nothing is to be repeated.
   bool WaitForProgress(const SequenceMap& sequences, absl::Duration timeout);
+  // Some node takes pages, or may as far as is known.
+  bool AnyHealthy() const;
   // No command of a link and no store is under way.
   bool Idle() const;
   // Whether nodes may be asked to compress now.

@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "common/base/thread_pool.h"
+#include "gmock/gmock.h"
 #include "gpu_worker/tiering/kv_cache.h"
 #include "gtest/gtest.h"
 #include "harness.h"
@@ -14,6 +15,8 @@
 
 namespace farkv {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr absl::Duration kLong = absl::Seconds(20);
 
@@ -97,6 +100,31 @@ TEST_F(LostNodeTest, WholePagesOfANodeThatStaysAwayGoToTheOther) {
   }
   EXPECT_EQ(other.stored_pages(), 3 * 3);
   EXPECT_TRUE(harness.Step(id, 1).ok());
+}
+
+TEST_F(LostNodeTest, WithoutANodeASequenceIsAdmittedOnlyIfT0HoldsAllOfThem) {
+  TieringOptions options = Options();
+  options.t0_bytes = 40 * 3 * geometry_.BlockBytes(16);
+  Open(options, {&a_});
+  ASSERT_TRUE(cache_->Open(TestSpec(16, 20, 320, "running")).ok());
+  Lose(a_, 0);
+
+  const absl::Status refused =
+      cache_->Open(TestSpec(16, 20, 330, "large")).status();
+
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("sequence large of 330 tokens needs 126KiB of T0 while "
+                        "no memory node answers, running ones 120KiB; "
+                        "--t0-bytes gives 240KiB; memory node a (0) is lost"));
+  const auto small = cache_->Open(TestSpec(16, 20, 320, "small"));
+  ASSERT_TRUE(small.ok()) << small.status();
+  cache_->Close(*small);
+
+  a_.SetDown(false);
+  const absl::Time end = absl::Now() + kLong;
+  while (!cache_->Peers()[0].healthy) ASSERT_LT(absl::Now(), end);
+  EXPECT_TRUE(cache_->Open(TestSpec(16, 20, 330, "large")).ok());
 }
 
 TEST_F(LostNodeTest, AFullT0WaitsForANodeThatMayComeBack) {
