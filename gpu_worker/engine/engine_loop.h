@@ -76,6 +76,7 @@ class Engine::Loop final : public EngineView {
   void Park(RunningSequence& sequence);
   void MakeRoom(Batch& batch);
   void WaitForRoom(RunningSequence& alone, const absl::Status& why);
+  bool GiveUpParked(const absl::Status& why);
   void Deliver(const Batch& batch, std::span<const int64_t> rows,
                std::span<const float> logits);
   void End(RunningSequence& sequence, GenerationEnd end);

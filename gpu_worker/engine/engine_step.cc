@@ -236,7 +236,20 @@ void Engine::Loop::WaitForRoom(RunningSequence& alone,
   const bool may_wait = now - full_since_ < 2 * options_.tiering.rpc_timeout;
   if (may_wait && cache_->WaitForRoom(kRoomWait)) return;
   full_since_ = absl::InfiniteFuture();
-  Fail(alone, why);
+  if (!GiveUpParked(why)) Fail(alone, why);
+}
+
+// What the youngest parked sequence keeps in T0 because no node takes it makes
+// room for those before it: its tokens are processed again when they are done.
+bool Engine::Loop::GiveUpParked(const absl::Status& why) {
+  for (auto it = running_.rbegin(); it != running_.rend(); ++it) {
+    RunningSequence& sequence = **it;
+    if (!sequence.parked || sequence.recoveries() >= kMaxRecoveries) continue;
+    if (cache_->Stats(sequence.id).t0_tokens == 0) continue;
+    Recover(sequence, why);
+    return true;
+  }
+  return false;
 }
 
 absl::Status Engine::Loop::Step(const Batch& batch) {

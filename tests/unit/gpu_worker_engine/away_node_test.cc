@@ -126,6 +126,8 @@ TEST_F(AwayNodeTest, ANewRequestTakesNothingThatARunningOneWillNeed) {
   std::shared_ptr<GenerationStream> second;
   StrikeWhenCold({"main"}, [&, this] {
     a_.SetDown(true);
+    while (engine_->Peers()[0].healthy) {
+    }
     second = Submit(late);
     lost_.Notify();
   });
@@ -139,6 +141,22 @@ TEST_F(AwayNodeTest, ANewRequestTakesNothingThatARunningOneWillNeed) {
   EXPECT_THAT(std::string(run.end.error.message()),
               HasSubstr("memory node a (0) is lost"));
   EXPECT_EQ(run.end.completion_tokens, 0);
+}
+
+// T0 holds either of them whole, not both.
+TEST_F(AwayNodeTest, OfTwoThatRunTheYoungerMakesRoomAndIsComputedAgain) {
+  options_.tiering.rpc_timeout = absl::Milliseconds(200);
+  const GenerationRequest older = Request("older", 32, 600);
+  const GenerationRequest younger = Request("the younger", 32, 600);
+  Start((32 + 600) / kGranularity + 8, 1);
+  LoseWhenCold({"older", "the younger"});
+
+  const auto first = Submit(older);
+  const auto second = Submit(younger);
+
+  ExpectAsAlone(Collect(*first), older);
+  ExpectAsAlone(Collect(*second), younger);
+  EXPECT_GT(Recoveries(), 2);
 }
 
 TEST_F(AwayNodeTest, ANewRequestWaitsForTheNodeThatItNeeds) {
