@@ -120,6 +120,25 @@ class Collector {
 
   const std::optional<GenerateError>& error() const { return error_; }
 
+  // An error where the output is not all that was asked for.
+  absl::Status Completeness() const {
+    switch (finished_.reason()) {
+      case FINISH_REASON_STOP:
+      case FINISH_REASON_LENGTH:
+        return absl::OkStatus();
+      case FINISH_REASON_CANCELLED:
+        return absl::CancelledError(
+            absl::StrCat("the request was cancelled after ", tokens_.size(),
+                         " tokens, by a worker that ends or by an abort"));
+      case FINISH_REASON_DEADLINE:
+        return absl::DeadlineExceededError(absl::StrCat(
+            "the request's time was over after ", tokens_.size(), " tokens"));
+      default:
+        return absl::InternalError(
+            absl::StrCat("the stream ended after ", tokens_.size(), " tokens"));
+    }
+  }
+
  private:
   bool json_;
   std::string request_id_, text_;
@@ -165,7 +184,10 @@ int Generate(const CliOptions& options, const GenerateOptions& generate) {
     if (generate.usage)
       std::cerr << collector.Document()["tiers"].dump(2) << "\n";
   }
-  return kExitOk;
+  const absl::Status complete = collector.Completeness();
+  if (complete.ok()) return kExitOk;
+  PrintError(generate.worker, complete, /*answered=*/true);
+  return kExitError;
 }
 
 }  // namespace farkv

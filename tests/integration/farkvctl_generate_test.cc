@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <future>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"
@@ -131,6 +132,30 @@ TEST_F(FarkvctlGenerateTest, ARequestThatRunsOutOfTimeEndsItWithOne) {
 
   EXPECT_EQ(late.exit_code, 1);
   EXPECT_THAT(late.output, HasSubstr("DEADLINE_EXCEEDED"));
+}
+
+TEST_F(FarkvctlGenerateTest, ACancelledRequestEndsItWithOne) {
+  worker_ = nullptr;
+  auto worker =
+      WorkerProcess::Start({"--t0-bytes=256MiB", "--drain-grace=1ms"});
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  worker_ = *std::move(worker);
+  auto call = std::async(std::launch::async, [this] {
+    return Generate({"--prompt=a", "--ignore-eos", "--request-id=cut",
+                     "--max-new-tokens=7000"});
+  });
+  const absl::Time end = absl::Now() + absl::Seconds(30);
+  while (ReadMetrics(
+             worker_->metrics_port())["farkv_worker_running_sequences"] < 1) {
+    ASSERT_LT(absl::Now(), end);
+  }
+  worker_->process().Signal(SIGTERM);
+
+  const ProgramResult cut = call.get();
+  EXPECT_EQ(cut.exit_code, 1);
+  EXPECT_THAT(cut.output, HasSubstr("was cancelled after"));
+  EXPECT_EQ(worker_->process().Wait(absl::Seconds(60)).value_or(-1), 0);
+  worker_ = nullptr;
 }
 
 TEST(FarkvctlNoWorkerTest, NobodyAtTheAddressEndsItWithFour) {
