@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -98,10 +97,14 @@ absl::StatusOr<std::string> ReadPromptFile(const std::string& path) {
     return absl::NotFoundError(
         absl::StrCat(what, " cannot be read: ", std::strerror(errno)));
   }
-  std::stringstream text;
-  text << file.rdbuf();
-  if (text.str().empty()) return absl::InvalidArgumentError(what + " is empty");
-  return text.str();
+  // No more than tells that it is too long: a device file has no end.
+  std::string text(kMaxTextBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.empty()) return absl::InvalidArgumentError(what + " is empty");
+  if (text.size() <= kMaxTextBytes) return text;
+  return absl::InvalidArgumentError(absl::StrCat(
+      what, " has more than the ", kMaxTextBytes, " bytes that fit a request"));
 }
 
 absl::Status ReadPrompt(const GenerateArguments& typed,
