@@ -1,5 +1,6 @@
 #include "common/policy/destruction_policy.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -113,7 +114,8 @@ int64_t AlwaysKept(const DestructionPolicy& policy, int64_t room) {
 
 absl::Status CheckAdmission(const DestructionPolicy& policy,
                             int64_t prompt_tokens, int64_t budget) {
-  const int64_t always = AlwaysKept(policy, budget - prompt_tokens);
+  const int64_t always =
+      AlwaysKept(policy, std::max<int64_t>(0, budget - prompt_tokens));
   if (prompt_tokens + always < budget) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "a budget of ", budget, " tokens cannot hold a protected prompt of ",
