@@ -37,8 +37,14 @@ struct MemoryClient::Impl {
   absl::Status Named(const grpc::Status& status) const {
     absl::Status result = FromGrpcStatus(status);
     if (result.ok()) return result;
-    absl::Status named(result.code(), absl::StrCat("memory node ", address,
-                                                   ": ", result.message()));
+    std::string why(result.message());
+    if (absl::IsUnimplemented(result)) {
+      why =
+          "answers without this service; is it the address of another of its "
+          "listeners (workers want --listen)?";
+    }
+    absl::Status named(result.code(),
+                       absl::StrCat("memory node ", address, ": ", why));
     result.ForEachPayload(
         [&named](absl::string_view url, const absl::Cord& payload) {
           named.SetPayload(url, payload);
