@@ -32,6 +32,12 @@ namespace {
 
 constexpr std::chrono::milliseconds kPokeInterval(20);
 
+// A connection has a thread until its request is read, for so many
+// milliseconds at most: a few that send nothing must not keep a probe from its
+// answer.
+constexpr char kThreads[] = "32";
+constexpr char kRequestMs[] = "2000";
+
 // Opens a connection to a listener of this process and drops it.
 void Poke(uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -93,8 +99,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
   impl->metrics = &metrics;
   impl->refresh = std::move(refresh);
   const std::array<const char*, 7> options = {
-      "listening_ports",    address.c_str(), "num_threads", "2",
-      "request_timeout_ms", "5000",          nullptr};
+      "listening_ports",    address.c_str(), "num_threads", kThreads,
+      "request_timeout_ms", kRequestMs,      nullptr};
   mg_callbacks callbacks;
   std::memset(&callbacks, 0, sizeof(callbacks));
   impl->context = mg_start(&callbacks, impl.get(),
