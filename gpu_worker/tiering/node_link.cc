@@ -225,9 +225,21 @@ absl::StatusOr<PeerId> NodeLink::ConnectData(const SessionGrant& grant) {
 }
 
 absl::Status NodeLink::ConnectNow() {
-  FARKV_ASSIGN_OR_RETURN(SessionGrant grant, OpenOne(*own_session_));
-  FARKV_RETURN_IF_ERROR(CheckHandshake(grant));
+  FARKV_ASSIGN_OR_RETURN(const SessionGrant grant, OpenOne(*own_session_));
   const bool first = node_id_.empty();
+  absl::Status status = TakeUp(grant, first);
+  if (first && !status.ok()) {
+    // Nobody asks this node again: it would wait a lease for its session.
+    control_
+        .close_session(own_session_->id, grant.epoch,
+                       own_session_->next_number++, CallTimeout())
+        .IgnoreError();
+  }
+  return status;
+}
+
+absl::Status NodeLink::TakeUp(const SessionGrant& grant, bool first) {
+  FARKV_RETURN_IF_ERROR(CheckHandshake(grant));
   const bool restarted = !first && grant.epoch != epoch();
   if (first || restarted) FARKV_RETURN_IF_ERROR(ChooseMap(grant));
   FARKV_ASSIGN_OR_RETURN(const PeerId peer, ConnectData(grant));

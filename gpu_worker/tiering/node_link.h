@@ -171,6 +171,8 @@ class NodeLink {
 
   // Everything below runs on the link's thread (or in Connect, before it).
   absl::Status ConnectNow();
+  // Of the own session's grant; `first`: of this link.
+  absl::Status TakeUp(const SessionGrant& grant, bool first);
   absl::Status CheckHandshake(const SessionGrant& grant) const;
   absl::Status ChooseMap(const SessionGrant& grant);
   absl::StatusOr<SessionGrant> OpenOne(RemoteSession& session,

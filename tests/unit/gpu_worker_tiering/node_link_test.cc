@@ -480,6 +480,7 @@ TEST_F(NodeLinkTest, LeasesTooShortForTheHeartbeatAreRefusedWithBoth) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("30s"), HasSubstr("20m")));
+  EXPECT_FALSE(node_.has_sessions());  // the own one is not left behind
 }
 
 TEST_F(NodeLinkTest, ANodeOfAnotherProtocolFormatOrTargetIsRefusedWithBoth) {
@@ -506,6 +507,7 @@ TEST_F(NodeLinkTest, ANodeOfAnotherProtocolFormatOrTargetIsRefusedWithBoth) {
 
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << message;
     EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+    EXPECT_FALSE(node_.has_sessions());
   }
 }
 
@@ -525,6 +527,7 @@ TEST_F(NodeLinkTest, AMapSocketThatIsNoPlainNameIsRefused) {
 
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << name;
     EXPECT_THAT(std::string(status.message()), HasSubstr(name));
+    EXPECT_FALSE(node_.has_sessions());
   }
 }
 

@@ -393,6 +393,11 @@ void TestNode::DamageRow(int32_t layer, int32_t page_index, int head,
 }
 
 // One session is the link's own.
+bool TestNode::has_sessions() const {
+  absl::MutexLock lock(&mutex_);
+  return !sessions_.empty();
+}
+
 int TestNode::sessions() const {
   absl::MutexLock lock(&mutex_);
   return static_cast<int>(sessions_.size()) - 1;

@@ -62,6 +62,7 @@ class TestNode {
   void DamageRow(int32_t layer, int32_t page_index, int head, int slot);
 
   int sessions() const;
+  bool has_sessions() const;  // the own ones of links included
   int used_pages() const;
   int stored_pages() const;
   int fetched_pages() const;
