@@ -65,6 +65,9 @@ class Engine::Loop final : public EngineView {
   // One forward pass over `batch`; ABORTED ones are repeated.
   absl::Status Step(const Batch& batch);
   absl::Status TryStep(const Batch& batch);
+  // Nobody wants what the step gives: all are cancelled or late, or the engine
+  // stops. A slow node may make a step take minutes.
+  bool IsMoot(const Batch& batch) const;
   bool MendNamed(Batch& batch, const absl::Status& why);
   void Mend(RunningSequence& sequence, const absl::Status& why);
   void Recover(RunningSequence& sequence, const absl::Status& why);
@@ -96,7 +99,8 @@ class Engine::Loop final : public EngineView {
   std::vector<std::unique_ptr<RunningSequence>> running_;
   // When T0 became too small for a step that nobody can make room for.
   absl::Time full_since_ = absl::InfiniteFuture();
-  int64_t steps_ = 0;  // that were committed
+  int64_t steps_ = 0;     // that were committed
+  bool gave_up_ = false;  // the last step, between two layers
   std::vector<float> logits_;
   mutable absl::Mutex load_mutex_;
   EngineLoad load_ ABSL_GUARDED_BY(load_mutex_);

@@ -114,7 +114,7 @@ void Engine::Loop::StepOnce() {
 void Engine::Loop::RunBatch(Batch batch, bool is_all) {
   while (!batch.empty()) {
     const absl::Status status = Step(batch);
-    if (status.ok()) return;
+    if (status.ok() || gave_up_) return;
     if (absl::IsOutOfRange(status) && batch.size() > 1) {
       return RunHalves(batch);
     }
@@ -196,6 +196,7 @@ void Engine::Loop::Recover(RunningSequence& sequence, const absl::Status& why) {
 void Engine::Loop::RunAlone(const Batch& batch) {
   for (RunningSequence* sequence : batch) {
     const absl::Status alone = Step({sequence});
+    if (gave_up_) continue;
     if (absl::IsResourceExhausted(alone)) {
       Park(*sequence);
     } else if (!alone.ok()) {
@@ -254,6 +255,7 @@ bool Engine::Loop::GiveUpParked(const absl::Status& why) {
 
 absl::Status Engine::Loop::Step(const Batch& batch) {
   absl::Status status;
+  gave_up_ = false;
   for (int attempt = 0; attempt < kMaxRepeats; ++attempt) {
     status = TryStep(batch);
     if (!absl::IsAborted(status)) return status;
@@ -268,6 +270,16 @@ int64_t Engine::Loop::NextPosition(const RunningSequence& sequence) const {
              : cache_->num_tokens_left(sequence.id);
 }
 
+bool Engine::Loop::IsMoot(const Batch& batch) const {
+  if (queue_.stopped()) return true;
+  const absl::Time now = absl::Now();
+  return std::all_of(
+      batch.begin(), batch.end(), [now](const RunningSequence* sequence) {
+        return sequence->ended || sequence->stream().cancelled() ||
+               sequence->request().deadline <= now;
+      });
+}
+
 absl::Status Engine::Loop::TryStep(const Batch& batch) {
   const absl::Time start = absl::Now();
   const std::vector<int64_t> rows = ChooseRows(batch, decoder_->max_rows());
@@ -278,7 +290,9 @@ absl::Status Engine::Loop::TryStep(const Batch& batch) {
   FARKV_RETURN_IF_ERROR(cache_->Begin(input.rows, *stream_));
   absl::Status status = decoder_->Step(
       *stream_, {input.tokens, input.positions, input.logit_rows},
-      [this](int layer) -> absl::StatusOr<LayerKv> {
+      [this, &batch](int layer) -> absl::StatusOr<LayerKv> {
+        gave_up_ = IsMoot(batch);
+        if (gave_up_) return absl::CancelledError("nobody wants this step");
         FARKV_ASSIGN_OR_RETURN(const LayerView view,
                                cache_->PrepareLayer(layer));
         LayerKv kv{view.targets, view.sequences, nullptr};

@@ -139,6 +139,11 @@ int RequestQueue::num_waiting() const {
   return static_cast<int>(waiting_.size());
 }
 
+bool RequestQueue::stopped() const {
+  absl::MutexLock lock(&mutex_);
+  return stopped_;
+}
+
 bool RequestQueue::WaitForWork(bool has_running) {
   absl::MutexLock lock(&mutex_);
   auto work = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -39,6 +39,7 @@ class RequestQueue {
   void SetDraining(bool draining);
   bool draining() const;
   void Stop();
+  bool stopped() const;
   // `question` runs once, on the engine's thread between two steps or when it
   // stops. UNAVAILABLE when the engine has stopped, RESOURCE_EXHAUSTED when
   // too many questions are open; then it does not run.
