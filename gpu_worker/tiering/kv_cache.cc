@@ -61,7 +61,7 @@ absl::Status KvCache::Impl::CheckFitsWithoutNodes(
       "sequence ", spec.request_id, " of ", spec.max_tokens, " tokens needs ",
       bytes(needed), " of T0 while no memory node answers, running ones ",
       bytes(running), "; --t0-bytes gives ", bytes(lines.num_sets()),
-      LostNodes()));
+      AboutNodes()));
 }
 
 absl::StatusOr<SequenceId> KvCache::Impl::Open(const SequenceSpec& spec) {
@@ -169,13 +169,16 @@ void KvCache::Impl::WaitForNodes(absl::Duration timeout) {
 }
 
 // For errors: why nothing leaves T0.
-std::string KvCache::Impl::LostNodes() const {
+std::string KvCache::Impl::AboutNodes() const {
   std::string text;
   if (remote == nullptr) return text;
   for (const auto& link : remote->links()) {
     if (link->healthy()) continue;
     absl::StrAppend(&text, "; memory node ", link->node_id(), " (",
                     link->address(), ") is lost");
+  }
+  if (!remote->last_refusal().empty()) {
+    absl::StrAppend(&text, "; ", remote->last_refusal());
   }
   return text;
 }
@@ -207,7 +210,7 @@ absl::Status KvCache::Impl::Begin(std::span<const StepRows> rows, Stream& on) {
     return absl::ResourceExhaustedError(
         absl::StrCat("T0 is full: the step needs ", needed, " line sets of ",
                      FormatBytes(lines.set_bytes()), ", ", lines.free_sets(),
-                     " of ", lines.num_sets(), " are free", LostNodes()));
+                     " of ", lines.num_sets(), " are free", AboutNodes()));
   }
   stream = &on;
   step.Start();

@@ -46,7 +46,7 @@ struct KvCache::Impl {
   void Advance();
   bool WaitForRoom(absl::Duration timeout);
   void WaitForNodes(absl::Duration timeout);
-  std::string LostNodes() const;
+  std::string AboutNodes() const;
   void DropUnusedReads();
   absl::StatusOr<LayerView> PrepareLayer(int layer);
   absl::Status Commit();

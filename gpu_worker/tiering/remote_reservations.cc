@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error_reason.h"
+#include "common/telemetry/log.h"
 #include "gpu_worker/tiering/remote_tier_impl.h"
 #include "gpu_worker/tiering/stripes.h"
 
@@ -48,7 +50,9 @@ void RemoteTier::Handle(PagesReserved event, SequenceMap& sequences) {
   if (sequence == nullptr) return;
   RemoteState& remote = sequence->remote;
   remote.reserving = false;
-  if (absl::Status s = RecordPlaces(*sequence, event); !s.ok()) {
+  absl::Status s = RecordPlaces(*sequence, event);
+  NoteRefusal(event.node, s);
+  if (!s.ok()) {
     // A node that is full is passed over (and one that drains, if it is of a
     // release that refuses then); one that did not answer is asked again, for
     // the same pages.
@@ -58,6 +62,20 @@ void RemoteTier::Handle(PagesReserved event, SequenceMap& sequences) {
     remote.reserve_retry_at = Now() + RetryAfterOf(s).value_or(kFirstRetry);
   }
   Reserve(*sequence);
+}
+
+// Rows that no node takes stay in T0, which looks like a small T0: so it is
+// said where it begins, and where T0 is full.
+void RemoteTier::NoteRefusal(int node, const absl::Status& status) {
+  if (status.ok()) {
+    last_refusal_.clear();
+    return;
+  }
+  const bool is_first = last_refusal_.empty();
+  last_refusal_ =
+      absl::StrCat("memory node ", link(node).node_id(), " (",
+                   link(node).address(), ") takes no page: ", status.message());
+  if (is_first) spdlog::warn("{}", last_refusal_);
 }
 
 // What may be full one interval from now.

@@ -62,6 +62,9 @@ class RemoteTier {
   // The same, and until something that failed is due again. False at once when
   // nothing is under way and nothing is to be repeated.
   bool WaitForProgress(const SequenceMap& sequences, absl::Duration timeout);
+  // Why the node that was asked last took no page, in words that begin with
+  // its name; empty when it took some.
+  const std::string& last_refusal() const { return last_refusal_; }
   // Some node takes pages, or may as far as is known.
   bool AnyHealthy() const;
   // No command of a link and no store is under way.
@@ -81,6 +84,7 @@ class RemoteTier {
   void Handle(const PagesEvicted& event, SequenceMap& sequences);
   void Handle(const PageStored& event, SequenceMap& sequences, T0Lines& lines);
   void Handle(const SessionLost& event, SequenceMap& sequences);
+  void NoteRefusal(int node, const absl::Status& status);
   absl::Status RecordPlaces(Sequence& sequence, PagesReserved& event);
   // Whether one answers that did not.
   bool LookAtNodes(Sequence& sequence) const;
@@ -105,6 +109,7 @@ class RemoteTier {
   std::vector<std::unique_ptr<NodeLink>> links_;
   StorePipeline stores_;
   bool compress_refusal_logged_ = false;
+  std::string last_refusal_;
   bool progress_ = false;
 };
 

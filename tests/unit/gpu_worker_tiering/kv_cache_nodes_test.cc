@@ -86,6 +86,27 @@ TEST_F(KvCacheTest, AFullNodeOnlyMeansThatMoreStaysInT0) {
   EXPECT_EQ(cache->Stats(id).t0_tokens, 200);
 }
 
+TEST_F(KvCacheTest, AT0ThatIsFullForWantOfANodesRoomSaysSo) {
+  TestNode node(network_, geometry_, "node", 2);
+  TieringOptions options = Options();
+  options.t0_bytes = uint64_t{15} * 3 * geometry_.BlockBytes(16);
+  auto cache = Make(options, {&node});
+  Harness harness(*cache, *stream_, geometry_);
+  SequenceSpec spec = TestSpec(16, 20, 400);
+  spec.placement.hbm_ratio = 0;
+  const SequenceId id = cache->Open(spec).value();
+  absl::Status status = harness.Step(id, 20);
+
+  while (status.ok() && cache->num_tokens(id) < 400) {
+    status = harness.Step(id, 1);
+  }
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr("memory node node (0) takes no page: the pool is full"));
+}
+
 // Its data plane answers, its control plane does no more.
 TEST_F(KvCacheTest, ANodeThatOpensNoSessionIsPassedOverForAnother) {
   TestNode silent(network_, geometry_, "silent");
