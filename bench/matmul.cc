@@ -257,7 +257,7 @@ absl::Status MatMulBench::RunRows(const Goal& goal) {
   line.unit = "GFLOP/s";
   line.goal = goal.ratio_to_onednn;
   PrintLine(line, m, Compare(seconds[0], seconds[1]), 1e-9 * calls * Flops(m),
-            "oneDNN bf16");
+            onednn_->name());
   if (m == 1) {
     line.case_name = "m1-read";
     line.unit = "GB/s";

@@ -2,10 +2,12 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/bf16.h"
 #include "dnnl.hpp"
 
 namespace farkv::bench {
@@ -39,11 +41,36 @@ absl::Status SetThreads(int num_threads) {
   return absl::OkStatus();
 }
 
+// bf16 where oneDNN has products of it: on CPUs with AVX-512.
+Type BestType(const dnnl::engine& engine) {
+  const auto matrix = [](Tag tag) {
+    return dnnl::memory::desc({16, 16}, Type::bf16, tag);
+  };
+  const dnnl::memory::desc out({16, 16}, Type::f32, Tag::ab);
+  const bool has_bf16 = Guarded([&] {
+                          const dnnl::matmul::primitive_desc description(
+                              {matrix(Tag::ab), matrix(Tag::any), out}, engine);
+                        }).ok();
+  return has_bf16 ? Type::bf16 : Type::f32;
+}
+
+// bf16 values into memory of either type.
+void CopyIn(const uint16_t* values, size_t count, dnnl::memory& memory) {
+  if (memory.get_desc().data_type() == Type::bf16) {
+    std::copy_n(values, count,
+                static_cast<uint16_t*>(memory.get_data_handle()));
+  } else {
+    std::transform(values, values + count,
+                   static_cast<float*>(memory.get_data_handle()), Bf16ToFloat);
+  }
+}
+
 }  // namespace
 
 struct OneDnnMatMul::State {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
+  const Type type = BestType(engine);
   int32_t rows = 0;
   int32_t cols = 0;
   // In the order that the largest product prefers; oneDNN's preference does
@@ -56,8 +83,8 @@ struct OneDnnMatMul::State {
   std::vector<float> out;
 
   dnnl::matmul::primitive_desc Describe(int64_t num_rows) const {
-    return {{{{num_rows, cols}, Type::bf16, Tag::ab},
-             {{cols, rows}, Type::bf16, Tag::any},
+    return {{{{num_rows, cols}, type, Tag::ab},
+             {{cols, rows}, type, Tag::any},
              {{num_rows, rows}, Type::f32, Tag::ab}},
             engine};
   }
@@ -74,8 +101,7 @@ struct OneDnnMatMul::State {
     }
     product = dnnl::matmul(description);
     activations = dnnl::memory(description.src_desc(), engine);
-    std::copy(values.begin(), values.end(),
-              static_cast<uint16_t*>(activations.get_data_handle()));
+    CopyIn(values.data(), values.size(), activations);
     out.assign(static_cast<size_t>(num_rows * rows), 0.0f);
     result = dnnl::memory(description.dst_desc(), engine, out.data());
   }
@@ -98,11 +124,11 @@ absl::StatusOr<std::unique_ptr<OneDnnMatMul>> OneDnnMatMul::Create(
     state->rows = rows;
     state->cols = cols;
     // [rows][cols] is the transpose of oneDNN's [cols][rows].
-    const dnnl::memory::desc plain({cols, rows}, Type::bf16, Tag::ba);
+    const dnnl::memory::desc plain({cols, rows}, state->type, Tag::ba);
     for (const uint16_t* weight : weights) {
       dnnl::memory memory(plain, state->engine);
-      std::copy(weight, weight + int64_t{rows} * cols,
-                static_cast<uint16_t*>(memory.get_data_handle()));
+      CopyIn(weight, static_cast<size_t>(rows) * static_cast<size_t>(cols),
+             memory);
       state->weights.push_back(memory);
     }
   });
@@ -126,6 +152,10 @@ absl::Status OneDnnMatMul::Run(size_t index) {
 }
 
 const std::vector<float>& OneDnnMatMul::out() const { return state_->out; }
+
+const char* OneDnnMatMul::name() const {
+  return state_->type == Type::bf16 ? "oneDNN bf16" : "oneDNN f32";
+}
 
 std::string OneDnnMatMul::implementation() const {
   return state_->description.impl_info_str();

@@ -1,5 +1,6 @@
-// oneDNN's bf16 matrix product, as a yardstick: weights in the order it
-// prefers, activations bf16 already, output fp32.
+// oneDNN's matrix product, as a yardstick: weights in the order it prefers,
+// output fp32. Of bf16 with activations bf16 already, where oneDNN has it for
+// this CPU; of the same numbers in f32 elsewhere.
 #ifndef FARKV_BENCH_ONEDNN_MATMUL_H_
 #define FARKV_BENCH_ONEDNN_MATMUL_H_
 
@@ -30,6 +31,8 @@ class OneDnnMatMul {
   absl::Status Run(size_t index);
 
   const std::vector<float>& out() const;
+  // "oneDNN bf16" or "oneDNN f32".
+  const char* name() const;
   // What oneDNN calls the implementation it chose.
   std::string implementation() const;
 

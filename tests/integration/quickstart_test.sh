@@ -32,6 +32,8 @@ cat >"$folder/farkvctl" <<'END'
 case $* in
   generate*json) cat "$ANSWERS/${FARKV_WORKER##*:}" ;;
   generate*) exec tail -f /dev/null ;;
+  *pools*json) echo "  \"usedPages\": $USED_PAGES" ;;
+  *sessions*name) printf %s "$SESSIONS" ;;
   *json) echo '  "t1Tokens": 200,' ;;
   *) echo "a table" ;;
 esac
@@ -43,7 +45,7 @@ chmod +x "$folder/program" "$folder/farkvctl"
 # reset: everything as it must be.
 reset() {
   export ANSWERS="$folder" NODE_SAYS="ready" NODE_CODE=0 TIERED_CODE=0 \
-    FULL_CODE=0
+    FULL_CODE=0 USED_PAGES=0 SESSIONS=
   for port in 11 12; do
     cold=0
     [ "$port" = 12 ] || cold=5
@@ -106,6 +108,10 @@ FULL_CODE=3
 expect 1 "NOT SHOWN: worker or node ended with a failure"
 NODE_CODE=3
 expect 1 "NOT SHOWN: worker or node ended with a failure"
+USED_PAGES=4
+expect 1 "NOT SHOWN: the tiered worker has left pages or sessions"
+SESSIONS=one
+expect 1 "NOT SHOWN: the tiered worker has left pages or sessions"
 NODE_SAYS="2 sessions are left behind"
 expect 1 "NOT SHOWN: the worker left its sessions on the node"
 exit "$failures"

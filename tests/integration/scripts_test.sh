@@ -1,6 +1,7 @@
 #!/bin/sh
-# The scripts that a user runs first are shell, and refuse what they do not
-# know before they do anything. $1: the source tree.
+# Every script can be read by the shell that it names, and those that a user
+# runs first refuse what they do not know before they do anything. $1: the
+# source tree.
 set -u
 root=$1
 folder=$(mktemp -d) || exit 1
@@ -21,7 +22,7 @@ expect() {
 }
 
 for script in "$root"/scripts/*.sh; do
-  expect 0 "" sh -n "$script"
+  expect 0 "" "$(sed -n '1s/^#!//p' "$script")" -n "$script"
 done
 quickstart=$root/scripts/quickstart.sh
 expect 2 "usage: scripts/quickstart.sh" "$quickstart" --model

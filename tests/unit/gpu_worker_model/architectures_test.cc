@@ -146,10 +146,10 @@ std::string Refusal(const char* name, const nlohmann::json& changes) {
 TEST(WeightsTest, TensorsThatTheConfigDoesNotExplainAreRefusedByName) {
   const nlohmann::json llama = {{"architectures", {"LlamaForCausalLM"}},
                                 {"model_type", "llama"}};
-  EXPECT_THAT(Refusal("qwen2", llama), HasSubstr("q_proj.bias"));
-  EXPECT_THAT(Refusal("qwen3", llama), HasSubstr("q_norm.weight"));
+  EXPECT_THAT(Refusal("qwen2", llama), HasSubstr("k_proj.bias"));
+  EXPECT_THAT(Refusal("qwen3", llama), HasSubstr("k_norm.weight"));
   EXPECT_THAT(Refusal("llama-mha-biased", {{"mlp_bias", false}}),
-              HasSubstr("gate_proj.bias"));
+              HasSubstr("down_proj.bias"));
   EXPECT_THAT(Refusal("llama", {{"num_hidden_layers", 1}}),
               HasSubstr("model.layers.1."));
 }
