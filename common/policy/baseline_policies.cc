@@ -10,10 +10,6 @@ namespace {
 
 constexpr int64_t kMaxTokens = int64_t{1} << 32;
 
-bool IsDueOverBudget(const EventCounts& counts, int64_t buffer) {
-  return counts.generated > 0 && counts.cached >= counts.budget + buffer;
-}
-
 }  // namespace
 
 absl::Status TiersPolicy::Validate() const {

@@ -119,7 +119,9 @@ std::optional<DestructionEvent> PlanDestruction(
           : IsDue(settings.policy, {.prompt_tokens = counts.prompt_tokens,
                                     .generated = counts.generated,
                                     .cached = counts.cached,
-                                    .budget = num_kept});
+                                    .budget = num_kept,
+                                    .budget_grows = settings.budget.kind ==
+                                                    BudgetKind::kProportional});
   if (!is_due) return std::nullopt;
   return DestructionEvent{Resolve(settings, num_kept - pinned.prompt_tokens),
                           num_kept, pinned};

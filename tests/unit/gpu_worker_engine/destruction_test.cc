@@ -113,6 +113,27 @@ class EngineDestructionTest : public ::testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
+// 451 tokens are cached in the end, 419 of them generated.
+TEST_F(EngineDestructionTest, AnEventDestroysAWholeBufferWhateverTheBudget) {
+  Start(/*with_node=*/false);
+  GenerationRequest request = Request("r");
+  request.max_new_tokens = 420;
+  for (const char* policy : {"vase-attn-v", "vase-dkv"}) {
+    for (const int64_t tokens : {255, 256, 257}) {
+      request.destruction = Fixed(policy, tokens);
+      const SequenceTierStats tiers = Run(request).end.tiers;
+      EXPECT_EQ(tiers.evictions, 3) << policy << " " << tokens;
+      EXPECT_EQ(tiers.destroyed_rows, 3 * 64 * 8) << policy << " " << tokens;
+    }
+    request.destruction->budget = {
+        .kind = BudgetKind::kProportional, .ratio = 5000, .bounds = {}};
+    // At 132, 255 and 383 generated tokens.
+    const SequenceTierStats tiers = Run(request).end.tiers;
+    EXPECT_EQ(tiers.evictions, 3) << policy;
+    EXPECT_EQ(tiers.destroyed_rows, 3 * 64 * 8) << policy;
+  }
+}
+
 TEST_F(EngineDestructionTest, TokensAndDecisionsDoNotDependOnTheNode) {
   for (const char* policy : {"vase-attn-v", "h2o"}) {
     GenerationRequest request = Request("r");

@@ -2,6 +2,7 @@
 #include "common/policy/destruction_event.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "common/policy/placement_settings.h"
@@ -177,6 +178,45 @@ TEST_P(EveryPolicyChain, AProportionalBudgetGrowsWithTheChain) {
   if (GetParam() == "snap-kv-prompt") return;
   EXPECT_GE(chain.num_cached(), 60 + 350 - 64);
   EXPECT_LE(chain.num_cached(), 60 + 350 + 128);
+}
+
+// Events in a prompt of 60 and 700 tokens after it.
+struct EventsInAChain {
+  std::array<int64_t, 3> fixed;  // of 255, 256 and 257 rows
+  int64_t half;                  // of the tokens after the prompt
+};
+
+EventsInAChain ExpectedEvents(const std::string& policy) {
+  if (policy == "snap-kv-prompt") return {{0, 0, 0}, 0};
+  if (policy == "h2o" || policy == "streaming-llm") {
+    return {{505, 504, 503}, 350};
+  }
+  if (policy == "tiers") return {{7, 7, 7}, 8};
+  if (policy == "rkv-official" || policy == "snap-kv-rkv") {
+    return {{4, 3, 3}, 5};
+  }
+  return {{7, 7, 7}, 5};
+}
+
+TEST_P(EveryPolicyChain, AnEventWaitsForItsBufferWhateverTheBudget) {
+  const EventsInAChain expected = ExpectedEvents(GetParam());
+  const auto events = [&](const DestructionBudget& budget) {
+    DestructionSettings with_budget = settings();
+    with_budget.budget = budget;
+    Chain chain(with_budget, 60, 60 + 700);
+    for (int64_t t = 0; t <= 700; ++t) chain.Step();
+    return chain.num_events();
+  };
+
+  for (const int64_t tokens : {255, 256, 257}) {
+    EXPECT_EQ(
+        events({.kind = BudgetKind::kFixed, .tokens = tokens, .bounds = {}}),
+        expected.fixed[static_cast<size_t>(tokens - 255)])
+        << tokens;
+  }
+  EXPECT_EQ(
+      events({.kind = BudgetKind::kProportional, .ratio = 5000, .bounds = {}}),
+      expected.half);
 }
 
 TEST_P(EveryPolicyChain, NothingIsDestroyedByDefault) {

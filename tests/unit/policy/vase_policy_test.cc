@@ -243,6 +243,11 @@ TEST(VaseAttnVPolicyTest, RunsByBuffersOverTheBudget) {
   EXPECT_FALSE(policy.IsDue({.generated = 9, .cached = 319, .budget = 256}));
   EXPECT_TRUE(policy.IsDue({.generated = 9, .cached = 320, .budget = 256}));
   EXPECT_FALSE(policy.IsDue({.generated = 0, .cached = 320, .budget = 256}));
+  EXPECT_FALSE(policy.IsDue({.generated = 9, .cached = 320, .budget = 257}));
+  EXPECT_TRUE(policy.IsDue({.generated = 9, .cached = 321, .budget = 257}));
+  EXPECT_FALSE(policy.IsDue({.generated = 9, .cached = 322, .budget = 257}));
+  EXPECT_TRUE(policy.IsDue(
+      {.generated = 9, .cached = 322, .budget = 257, .budget_grows = true}));
 }
 
 }  // namespace
