@@ -246,6 +246,7 @@ void AddCommands(CLI::App& app, Invocation& v) {
   AddVerify(app, v);
   AddReplay(app, v);
   AddPreflight(app, v);
+  AddPlan(app, v);
   AddConfig(app, v);
   AddCompletion(app, v);
   app.add_subcommand("version", "Version of this program")

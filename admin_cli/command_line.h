@@ -12,6 +12,7 @@
 #include "admin_cli/arguments.h"
 #include "admin_cli/options.h"
 #include "admin_cli/output.h"
+#include "admin_cli/plan.h"
 #include "admin_cli/preflight.h"
 
 namespace farkv {
@@ -25,6 +26,8 @@ struct Invocation {
   GenerateArguments generate_typed;
   PreflightOptions preflight;
   PreflightArguments preflight_typed;
+  PlanOptions plan;
+  PlanArguments plan_typed;
   std::string sequence;
   std::string session;
   std::vector<std::string> drained;  // admin addresses
@@ -38,9 +41,10 @@ struct Invocation {
 
 // Fills in `app`, which must not outlive `invocation`.
 void AddCommands(CLI::App& app, Invocation& invocation);
-// Two of them.
+// Three of them.
 void AddGenerate(CLI::App& app, Invocation& invocation);
 void AddPreflight(CLI::App& app, Invocation& invocation);
+void AddPlan(CLI::App& app, Invocation& invocation);
 
 // Checks everything that was typed, after parsing. INVALID_ARGUMENT "--FLAG:
 // what is wrong with which value".

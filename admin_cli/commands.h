@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "admin_cli/options.h"
+#include "admin_cli/plan.h"
 #include "admin_cli/preflight.h"
 
 namespace farkv {
@@ -40,6 +41,9 @@ int Verify(const CliOptions& options, const std::string& session);
 
 // Unhealthy when a check of this machine fails.
 int RunPreflight(const CliOptions& options, const PreflightOptions& wanted);
+
+// Prints what Finish() has found to be possible.
+int RunPlan(const CliOptions& options, const PlanOptions& wanted);
 
 int Generate(const CliOptions& options, const GenerateOptions& generate);
 int PrintVersion(const CliOptions& options);

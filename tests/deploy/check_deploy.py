@@ -166,7 +166,8 @@ def check_docs(text, programs, table):
     known = {flag for flags in programs.flags.values() for flag in flags}
     for words in re.findall(r"`farkvctl ([^`]+)`", text):
         yield from programs.check_command_line(words.split())
-    for command in (("drain",), ("verify",), ("preflight",), ("generate",)):
+    for command in (("drain",), ("verify",), ("preflight",), ("plan",),
+                    ("generate",)):
         known |= set(programs.command_flags(command) or {})
     for flag in sorted(set(re.findall(r"`(--[a-z0-9-]+)", text))):
         some = flag.endswith("-")  # `--tls-*`
