@@ -185,12 +185,11 @@ class QuantizedBench {
     line.goal = goal;
     line.runs = options_.NumRounds();
     line.spread = measured.spread;
-    const bool vnni = matmul::ChooseKernel(type) == matmul::Kernel::kAvx512Vnni;
     line.params = {{"m", num_rows},
                    {"k", shape_.cols},
                    {"n", shape_.rows},
                    {"threads", options_.threads},
-                   {"kernel", vnni ? "avx512vnni" : "highway"}};
+                   {"kernel", matmul::KernelName(matmul::ChooseKernel(type))}};
     Print(line);
   }
 

@@ -12,7 +12,7 @@
 #include "bench/paired.h"
 #include "bench/subcommands.h"
 #include "common/base/status_macros.h"
-#include "kernels/cpu_features.h"
+#include "kernels/matmul_kernels.h"
 #include "kernels/stream.h"
 
 namespace farkv::bench {
@@ -92,13 +92,13 @@ void PrintRates(const Options& options, const char* case_name,
   line.unit = "tokens/s";
   line.runs = options.rounds;
   line.spread = Spread(rates);
-  line.params = {
-      {"prompt_tokens", options.prompt_tokens},
-      {"new_tokens", options.new_tokens},
-      {"threads", options.threads},
-      {"kernel", KernelTarget()},
-      // What runs them where the file has any.
-      {"quantised_kernel", HasAvx512Vnni() ? "avx512vnni" : "highway"}};
+  line.params = {{"prompt_tokens", options.prompt_tokens},
+                 {"new_tokens", options.new_tokens},
+                 {"threads", options.threads},
+                 {"kernel", KernelTarget()},
+                 // What runs them where the file has any.
+                 {"quantised_kernel",
+                  matmul::KernelName(matmul::ChooseKernel(WeightType::kQ8_0))}};
   Print(line);
 }
 

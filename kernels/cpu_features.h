@@ -38,6 +38,19 @@ inline bool HasAvx512Vnni() {
 #endif
 }
 
+// Likewise for the *_avx2.cc files: AVX2, and F16C for fp16 scales.
+inline bool HasAvx2() {
+#if defined(__x86_64__)
+  static const bool has = [] {
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+  }();
+  return has;
+#else
+  return false;
+#endif
+}
+
 }  // namespace farkv
 
 #endif  // FARKV_KERNELS_CPU_FEATURES_H_

@@ -101,6 +101,8 @@ void MultiplyTile(Kernel kernel, const Tile& tile) {
       return MultiplyHighwayF32(tile);
     case Kernel::kAvx512Vnni:
       return MultiplyAvx512Vnni(tile);
+    case Kernel::kAvx2:
+      return MultiplyAvx2(tile);
     case Kernel::kHighwayQuantized:
       return MultiplyHighwayQuantized(tile);
   }
@@ -204,9 +206,26 @@ void RunChunks(ThreadPool& pool, const std::vector<Chunk>& chunks) {
 Kernel ChooseKernel(WeightType type) {
   if (type == WeightType::kF32) return Kernel::kHighwayF32;
   if (IsQuantized(type)) {
-    return HasAvx512Vnni() ? Kernel::kAvx512Vnni : Kernel::kHighwayQuantized;
+    if (HasAvx512Vnni()) return Kernel::kAvx512Vnni;
+    return HasAvx2() ? Kernel::kAvx2 : Kernel::kHighwayQuantized;
   }
   return HasAvx512Bf16() ? Kernel::kAvx512Bf16 : Kernel::kHighwayBf16;
+}
+
+const char* KernelName(Kernel kernel) {
+  switch (kernel) {
+    case Kernel::kAvx512Bf16:
+      return "avx512bf16";
+    case Kernel::kAvx512Vnni:
+      return "avx512vnni";
+    case Kernel::kAvx2:
+      return "avx2";
+    case Kernel::kHighwayBf16:
+    case Kernel::kHighwayF32:
+    case Kernel::kHighwayQuantized:
+      break;
+  }
+  return "highway";
 }
 
 void Multiply(ThreadPool& pool, const float* activations, int32_t num_rows,

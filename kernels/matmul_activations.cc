@@ -44,6 +44,7 @@ Activations::Form Activations::FormOf(Kernel kernel) {
     case Kernel::kHighwayBf16:
       return kRoundedF32;
     case Kernel::kAvx512Vnni:
+    case Kernel::kAvx2:
     case Kernel::kHighwayQuantized:
       return kQuantized;
     case Kernel::kHighwayF32:

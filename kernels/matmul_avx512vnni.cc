@@ -8,6 +8,7 @@
 // time and go over the panel twice, so that a step is 2 loads of weights and 6
 // broadcasts for 12 dot products. 4 bits are unpacked once for all rows.
 #include "kernels/matmul_kernels.h"
+#include "kernels/matmul_part_rows.h"
 #include "kernels/quantized_groups.h"
 
 #if defined(__x86_64__)
@@ -79,27 +80,6 @@ FARKV_AVX512VNNI inline __m512i LoadStep(const std::byte* quants) {
   high = _mm512_and_si512(high, _mm512_set1_epi8(0x30));
   return _mm512_or_si512(low, high);
 }
-
-// What a part needs of kRows rows of activations.
-template <size_t kRows>
-struct PartRows {
-  const std::byte* quants;  // of the first row
-  size_t stride;
-  float scales[kRows];
-  int32_t half_sums[kRows][2];
-
-  PartRows(const Tile& tile, const QuantizedRowLayout& layout, size_t index)
-      : quants(tile.rows + index * kPartElements), stride(tile.row_stride) {
-    for (size_t r = 0; r < kRows; ++r) {
-      const std::byte* row = tile.rows + r * stride;
-      __builtin_memcpy(&scales[r], row + layout.scales + index * sizeof(float),
-                       sizeof(float));
-      __builtin_memcpy(half_sums[r],
-                       row + layout.sums + index * sizeof(half_sums[r]),
-                       sizeof(half_sums[r]));
-    }
-  }
-};
 
 template <WeightType kType, size_t kStep, size_t kRows, size_t kVectors>
 FARKV_AVX512VNNI inline void AddStep(const std::byte* quants,
@@ -261,9 +241,8 @@ struct Outputs {
             _mm512_add_ps(values[r][c], _mm512_mul_ps(product, scale));
       }
       if constexpr (Scales<kType, kVectors>::kHasMinimum) {
-        const int32_t integers = rows.half_sums[r][0] + rows.half_sums[r][1];
         const __m512 sum =
-            _mm512_set1_ps(rows.scales[r] * static_cast<float>(integers));
+            _mm512_set1_ps(rows.scales[r] * static_cast<float>(rows.sum(r)));
 #pragma GCC unroll 4
         for (size_t c = 0; c < kVectors; ++c) {
           values[r][c] = _mm512_add_ps(values[r][c],

@@ -27,8 +27,9 @@ enum class Kernel : uint8_t {
   kAvx512Bf16,   // bf16 weights, dot products of bf16 pairs
   kHighwayBf16,  // bf16 weights widened to fp32, any Highway target
   kHighwayF32,   // fp32 weights, any Highway target
-  // Quantised weights of any type; the two give the same bits.
+  // Quantised weights of any type; all three give the same bits.
   kAvx512Vnni,        // dot products of four bytes
+  kAvx2,              // products of byte pairs
   kHighwayQuantized,  // integers widened to fp32, any Highway target
 };
 
@@ -97,6 +98,9 @@ void QuantizeRow(const float* in, int32_t cols, std::byte* row);
 // The kernel of this process for weights of `type`; never changes.
 Kernel ChooseKernel(WeightType type);
 
+// As the lines of farkv-bench name it: "avx512vnni".
+const char* KernelName(Kernel kernel);
+
 // One group of rows times one panel.
 struct Tile {
   WeightType type = WeightType::kBf16;
@@ -123,6 +127,7 @@ void MultiplyAvx512Bf16(const Tile& tile);  // only where HasAvx512Bf16()
 void MultiplyHighwayBf16(const Tile& tile);
 void MultiplyHighwayF32(const Tile& tile);
 void MultiplyAvx512Vnni(const Tile& tile);  // only where HasAvx512Vnni()
+void MultiplyAvx2(const Tile& tile);        // only where HasAvx2()
 void MultiplyHighwayQuantized(const Tile& tile);
 
 // Rounds `count` values to bf16, to nearest even. `out` as Tile::rows of the

@@ -34,6 +34,7 @@ std::vector<float> RandomRows(int64_t count, uint64_t seed) {
 
 std::vector<matmul::Kernel> KernelsOfThisCpu() {
   std::vector<matmul::Kernel> kernels = {matmul::Kernel::kHighwayQuantized};
+  if (HasAvx2()) kernels.push_back(matmul::Kernel::kAvx2);
   if (HasAvx512Vnni()) kernels.push_back(matmul::Kernel::kAvx512Vnni);
   return kernels;
 }
@@ -158,6 +159,33 @@ class TargetGuard {
   ~TargetGuard() { hwy::SetSupportedTargetsForTest(0); }
 };
 
+// Every kernel, the portable one on every Highway target, against the bits of
+// what the dispatch chooses.
+void ExpectKernelsAgree(const StoredWeight& weight,
+                        const std::vector<float>& activations) {
+  ThreadPool pool(1);
+  const Packed packed(weight);
+  const auto num_rows = static_cast<int32_t>(activations.size() /
+                                             static_cast<size_t>(weight.cols));
+  const auto times = [&](matmul::Kernel kernel) {
+    return packed.Times(kernel, pool, activations.data(), num_rows);
+  };
+  const std::vector<float> expected = times(matmul::ChooseKernel(weight.type));
+  const auto expect_equal = [&](matmul::Kernel kernel) {
+    const std::vector<float> out = times(kernel);
+    ASSERT_EQ(
+        std::memcmp(out.data(), expected.data(), out.size() * sizeof(float)), 0)
+        << matmul::KernelName(kernel) << " " << WeightTypeName(weight.type)
+        << " " << weight.rows << "x" << weight.cols << " times " << num_rows;
+  };
+  for (const matmul::Kernel kernel : KernelsOfThisCpu()) expect_equal(kernel);
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    const TargetGuard guard(target);
+    expect_equal(matmul::Kernel::kHighwayQuantized);
+  }
+}
+
 TEST(QuantizedMatMulTest, EveryKernelComputesTheDefinitionForEveryType) {
   for (const matmul::Kernel kernel : KernelsOfThisCpu()) {
     for (const WeightType type : kQuantizedTypes) {
@@ -195,24 +223,34 @@ TEST(QuantizedMatMulTest, TheLargestIntegersStayExact) {
 }
 
 TEST(QuantizedMatMulTest, AllKernelsAndHighwayTargetsAgreeBitForBit) {
-  ThreadPool pool(1);
   for (const WeightType type : kQuantizedTypes) {
-    SCOPED_TRACE(WeightTypeName(type));
-    const StoredWeight weight = RandomStoredWeight(type, 130, 768, 5);
-    const std::vector<float> activations = RandomRows(7 * 768, 6);
-    const Packed packed(weight);
-    const std::vector<float> expected =
-        packed.Times(matmul::ChooseKernel(type), pool, activations.data(), 7);
-    for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-      SCOPED_TRACE(hwy::TargetName(target));
-      const TargetGuard guard(target);
+    for (const int32_t rows : {1, 37, 130}) {
+      const StoredWeight weight = RandomStoredWeight(type, rows, 768, 5);
+      for (int32_t num_rows = 1; num_rows <= 9; ++num_rows) {
+        ExpectKernelsAgree(weight, RandomRows(num_rows * 768, 6));
+      }
+    }
+  }
+}
 
-      const std::vector<float> out = packed.Times(
-          matmul::Kernel::kHighwayQuantized, pool, activations.data(), 7);
-
-      ASSERT_EQ(
-          std::memcmp(out.data(), expected.data(), out.size() * sizeof(float)),
-          0);
+// Sums of a part are at their largest, with one sign or with signs that cancel
+// within a pair, a step, or a half: where a kernel adds in 16 bits, this is
+// what saturates.
+TEST(QuantizedMatMulTest, AllKernelsAndHighwayTargetsAgreeAtTheExtremes) {
+  for (const WeightType type : kQuantizedTypes) {
+    for (const int quants : {0x00, 0x7f, 0x80, 0xf0, 0xff}) {
+      for (const int scales : {0x7f, 0x80}) {
+        const StoredWeight weight =
+            ConstantStoredWeight(type, 65, 256, static_cast<uint8_t>(quants),
+                                 static_cast<uint8_t>(scales));
+        std::vector<float> activations;
+        for (const int32_t period : {1, 2, 4, 16, 256}) {
+          for (int32_t k = 0; k < 256; ++k) {
+            activations.push_back(k / period % 2 == 0 ? -127.0f : 127.0f);
+          }
+        }
+        ExpectKernelsAgree(weight, activations);
+      }
     }
   }
 }

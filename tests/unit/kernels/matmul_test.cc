@@ -99,6 +99,7 @@ std::string NameOf(matmul::Kernel kernel) {
     case matmul::Kernel::kHighwayF32:
       return "highway f32";
     case matmul::Kernel::kAvx512Vnni:
+    case matmul::Kernel::kAvx2:
     case matmul::Kernel::kHighwayQuantized:
       break;  // matmul_quantized_test.cc
   }
