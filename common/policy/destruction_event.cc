@@ -65,12 +65,29 @@ int64_t AlwaysKeptByBounds(const DestructionSettings& settings) {
 
 // Half of what stays beside the protected prompt is H2O's recent part; under
 // the hierarchy its own window takes that place.
-DestructionPolicy Resolve(const DestructionSettings& settings, int64_t room) {
+void Resolve(const DestructionSettings& settings, int64_t room,
+             H2oPolicy& policy) {
+  if (policy.recent != H2oPolicy::kHalf) return;
+  policy.recent =
+      settings.budget.kind == BudgetKind::kBounds ? 0 : policy.AlwaysKept(room);
+}
+
+// A quarter of it is for large values; sinks of the prompt take no place there.
+void Resolve(int64_t protected_prompt, int64_t room, VaseAttnVPolicy& policy) {
+  if (policy.value_tokens == VaseAttnVPolicy::kQuarter) {
+    policy.value_tokens = room / 4;
+  }
+  policy.value_tokens += std::min(policy.sinks, protected_prompt);
+}
+
+// `room` is what stays beside the protected prompt.
+DestructionPolicy Resolved(const DestructionSettings& settings,
+                           int64_t protected_prompt, int64_t room) {
   DestructionPolicy policy = settings.policy;
-  auto* h2o = std::get_if<H2oPolicy>(&policy);
-  if (h2o != nullptr && h2o->recent == H2oPolicy::kHalf) {
-    h2o->recent =
-        settings.budget.kind == BudgetKind::kBounds ? 0 : h2o->AlwaysKept(room);
+  if (auto* h2o = std::get_if<H2oPolicy>(&policy)) {
+    Resolve(settings, room, *h2o);
+  } else if (auto* vase = std::get_if<VaseAttnVPolicy>(&policy)) {
+    Resolve(protected_prompt, room, *vase);
   }
   return policy;
 }
@@ -123,8 +140,9 @@ std::optional<DestructionEvent> PlanDestruction(
                                     .budget_grows = settings.budget.kind ==
                                                     BudgetKind::kProportional});
   if (!is_due) return std::nullopt;
-  return DestructionEvent{Resolve(settings, num_kept - pinned.prompt_tokens),
-                          num_kept, pinned};
+  return DestructionEvent{
+      Resolved(settings, pinned.prompt_tokens, num_kept - pinned.prompt_tokens),
+      num_kept, pinned};
 }
 
 }  // namespace farkv

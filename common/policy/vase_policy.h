@@ -25,7 +25,8 @@ struct VaseAttnVPolicy {
   WindowSettings window = {WindowScorer::kCandidateMean, 64, 5};
   // Positions [0, sinks), always kept; they use up value tokens.
   int64_t sinks = 4;
-  // Rows kept for their value range, N_v; kQuarter: a quarter of the budget.
+  // Rows kept for their value range, N_v; kQuarter: a quarter of what stays
+  // beside a protected prompt (PlanDestruction resolves it), or of all.
   int64_t value_tokens = kQuarter;
 
   absl::Status Validate() const;

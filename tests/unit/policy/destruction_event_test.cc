@@ -253,6 +253,51 @@ TEST(PlanDestructionTest, H2osRecentHalfIsOfWhatThePromptLeaves) {
   EXPECT_EQ(recent(), 0);
 }
 
+// N_v: places for large values beside the sinks that are not the prompt's.
+TEST(PlanDestructionTest, VasesQuarterIsOfWhatThePromptLeaves) {
+  DestructionSettings settings{
+      .policy = VaseAttnVPolicy{},
+      .budget = {.kind = BudgetKind::kFixed, .tokens = 300, .bounds = {}}};
+  const auto places = [&](int64_t prompt) {
+    const auto event =
+        PlanDestruction(settings, {prompt, 364 - prompt, 364, 0});
+    const std::vector<int64_t> positions = Positions(0, 364);
+    EvictionInput input;
+    input.positions = positions;
+    input.num_tokens = 364;
+    input.num_kept = event->num_kept;
+    return NumByMeasure(event->policy, input);
+  };
+
+  EXPECT_EQ(places(200), 25);
+  EXPECT_EQ(places(3), 74 - 1);
+  settings.protect_prompt = false;
+  EXPECT_EQ(places(200), 75 - 4);
+}
+
+// The prompt takes more than a quarter of the budget; what is beside it is not
+// the large values' alone.
+TEST(PlanDestructionTest, VaseDrawsBesideAProtectedPrompt) {
+  const DestructionSettings settings{
+      .policy = VaseAttnVPolicy{},
+      .budget = {.kind = BudgetKind::kFixed, .tokens = 300, .bounds = {}}};
+  const RandomHead head(7, 364, kDim, 1);
+  const auto event = PlanDestruction(settings, {200, 164, 364, 0});
+  ASSERT_TRUE(event.has_value());
+  const auto kept = [&](uint64_t seed) {
+    EvictionInput input = head.Input(event->num_kept);
+    const std::vector<uint8_t> pinned =
+        PinRows(event->pinned, input.positions, input.num_tokens);
+    input.pinned = pinned;
+    input.draws.seed = seed;
+    const auto decision = DecideEviction(event->policy, input);
+    EXPECT_TRUE(decision.ok()) << decision.status();
+    return decision.ok() ? decision->kept : std::vector<int64_t>();
+  };
+
+  EXPECT_NE(kept(1), kept(2));
+}
+
 TEST(PlanDestructionTest, ABudgetThatThePromptFillsIsRefusedBeforehand) {
   DestructionSettings settings{
       .policy = RandomPolicy{},
