@@ -110,13 +110,18 @@ void Engine::Loop::StepOnce() {
   RunBatch(std::move(batch), /*is_all=*/true);
 }
 
-// Each round takes at least one sequence out of the batch, or is the last.
+// Each round takes at least one sequence out of the batch, tries one that is
+// left row by row, or is the last.
 void Engine::Loop::RunBatch(Batch batch, bool is_all) {
   while (!batch.empty()) {
     const absl::Status status = Step(batch);
     if (status.ok() || gave_up_) return;
     if (absl::IsOutOfRange(status) && batch.size() > 1) {
       return RunHalves(batch);
+    }
+    if (absl::IsOutOfRange(status) && batch.front()->next_rows() > 1) {
+      batch.front()->one_row = true;
+      continue;
     }
     if (absl::IsResourceExhausted(status)) {
       if (batch.size() == 1) {

@@ -18,6 +18,7 @@ RunningSequence::RunningSequence(GenerationRequest request,
 int64_t RunningSequence::next_rows() const {
   const auto prompt = static_cast<int64_t>(request_.prompt.size());
   const auto known = static_cast<int64_t>(tokens_.size());
+  if (one_row) return 1;
   if (processed_ < prompt) return prompt - processed_;
   const int64_t to_plan = replay_rows - (processed_ - prompt) % replay_rows;
   return std::min(known - processed_, to_plan);
@@ -35,6 +36,7 @@ void RunningSequence::Replay(SessionId session) {
   session_ = session;
   replay_end_ = std::max(replay_end_, processed_);
   processed_ = 0;
+  one_row = false;
 }
 
 GenerationEnd RunningSequence::MakeEnd(FinishReason reason) const {

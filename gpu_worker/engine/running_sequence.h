@@ -35,7 +35,8 @@ class RunningSequence {
   }
 
   // Tokens that the next step may process. Behind the prompt a replay goes on
-  // by `replay_rows` at most, and stops where a placement plan is due.
+  // by `replay_rows` at most, and stops where a placement plan is due. One with
+  // `one_row` goes on by one.
   int64_t next_rows() const;
   // `rows` pending tokens have been processed; how many not for the first time.
   int64_t Advance(int64_t rows);
@@ -67,7 +68,10 @@ class RunningSequence {
   SequenceId id;            // in the KV cache
   int64_t replay_rows = 1;  // see next_rows()
   bool parked = false;      // waits for T0
-  bool ended = false;       // to be removed
+  // Its cold rows are too many to be fetched: nodes attend to them, which they
+  // do for one row of a sequence at a time. Until it is replayed.
+  bool one_row = false;
+  bool ended = false;  // to be removed
   absl::Time last_token;
 
  private:

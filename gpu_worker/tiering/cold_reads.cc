@@ -68,7 +68,9 @@ std::vector<ReadPage> ColdReads::ListPages(
 }
 
 absl::Status ColdReads::Begin(std::span<StepPart> parts,
-                              const std::vector<bool>& pushdown) {
+                              const std::vector<bool>& pushdown,
+                              const std::vector<bool>& able,
+                              std::vector<SequenceId>& failed) {
   parts_ = parts;
   ++step_number_;
   waited_ = absl::ZeroDuration();
@@ -80,6 +82,7 @@ absl::Status ColdReads::Begin(std::span<StepPart> parts,
         part.num_rows == 1 && part.sequence->destruction.head_scores.empty();
     reads.pages =
         ListPages(*part.sequence, pushes ? pushdown : std::vector<bool>());
+    if (pushes && !part.Selects(0)) LeaveToNodes(*part.sequence, able);
     reads.elsewhere.clear();
     for (const ReadPage& page : reads.pages) {
       if (page.way != ReadWay::kAttend) continue;
@@ -90,6 +93,7 @@ absl::Status ColdReads::Begin(std::span<StepPart> parts,
       reads.requested = reads.pages;
     }
   }
+  FARKV_RETURN_IF_ERROR(CheckRowsAreThere(failed));
   FARKV_RETURN_IF_ERROR(CheckLayerFits());
   const int window = std::min(options_.prefetch_layers, geometry_.num_layers);
   for (int layer = 0; layer < window; ++layer) {

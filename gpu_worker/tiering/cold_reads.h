@@ -38,11 +38,15 @@ class ColdReads {
 
   // Finds the cold pages of all parts and asks for the first layers. Parts of
   // one row, unless scored per head, leave pages to their nodes where
-  // `pushdown` says so, by node. OUT_OF_RANGE naming node and bytes when a
-  // layer has more to fetch than max_layer_fetch_bytes; then nothing is asked
-  // for.
+  // `pushdown` says so, by node, and where there are more than a step may fetch
+  // of a node that is `able` to attend. Nothing is asked for on an error:
+  // UNAVAILABLE when rows are lost, whose sequences are in `failed` then;
+  // OUT_OF_RANGE naming node and bytes when a layer has more to fetch than
+  // max_layer_fetch_bytes.
   absl::Status Begin(std::span<StepPart> parts,
-                     const std::vector<bool>& pushdown);
+                     const std::vector<bool>& pushdown,
+                     const std::vector<bool>& able,
+                     std::vector<SequenceId>& failed);
   // Of the step that Begin began; rises.
   uint64_t step_number() const { return step_number_; }
   // The cold blocks of `layer`, one list per part; empty when nothing of the
@@ -102,6 +106,10 @@ class ColdReads {
   bool HasPages() const;
   uint64_t LayerBytes(const Sequence& sequence, int node) const;
   absl::Status CheckLayerFits() const;
+  void LeaveToNodes(Sequence& sequence, const std::vector<bool>& able) const;
+  absl::Status CheckRowsAreThere(std::vector<SequenceId>& failed) const;
+  absl::Status CheckReads(const Sequence& sequence,
+                          const std::vector<bool>& healthy) const;
   std::vector<ReadPage> ListPages(const Sequence& sequence,
                                   const std::vector<bool>& pushdown) const;
   void Request(Sequence& sequence, int layer, bool ahead);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/parse.h"
+#include "common/base/status_macros.h"
 #include "common/page/page_format.h"
 #include "gpu_worker/tiering/cold_reads.h"
 
@@ -25,6 +26,61 @@ uint64_t ColdReads::LayerBytes(const Sequence& sequence, int node) const {
                        static_cast<size_t>(std::popcount(page.slots)));
   }
   return bytes;
+}
+
+// What no step may fetch can only be attended to: the node is asked even while
+// it is left alone for a failure, and the step's repetitions are its tries.
+void ColdReads::LeaveToNodes(Sequence& sequence,
+                             const std::vector<bool>& able) const {
+  for (const auto& link : links_) {
+    if (!able[static_cast<size_t>(link->index())] ||
+        LayerBytes(sequence, link->index()) <= options_.max_layer_fetch_bytes) {
+      continue;
+    }
+    for (ReadPage& page : sequence.reads.pages) {
+      if (page.node == link->index()) page.way = ReadWay::kAttend;
+    }
+  }
+}
+
+// Rows that are lost are recomputed, however many they are, so this comes
+// before the question how many can be fetched.
+absl::Status ColdReads::CheckRowsAreThere(
+    std::vector<SequenceId>& failed) const {
+  std::vector<bool> healthy;
+  for (const auto& link : links_) healthy.push_back(link->healthy());
+  absl::Status status;
+  for (const StepPart& part : parts_) {
+    // One that selects may need none of them.
+    if (part.Selects(0)) continue;
+    const absl::Status lost = CheckReads(*part.sequence, healthy);
+    if (!lost.ok()) failed.push_back(part.sequence->id);
+    status.Update(lost);
+  }
+  return status;
+}
+
+absl::Status ColdReads::CheckReads(const Sequence& sequence,
+                                   const std::vector<bool>& healthy) const {
+  for (const ReadPage& read : sequence.reads.pages) {
+    FARKV_RETURN_IF_ERROR(CheckPlace(sequence, read));
+    if (healthy[static_cast<size_t>(read.node)]) continue;
+    return absl::UnavailableError(
+        absl::StrCat(Where(sequence, *links_[static_cast<size_t>(read.node)], 0,
+                           read.page_index),
+                     ": the node is lost"));
+  }
+  // Rows that were read in place, and are too many to be fetched now.
+  for (const auto& link : links_) {
+    if (LayerBytes(sequence, link->index()) <= options_.max_layer_fetch_bytes ||
+        LeaseHolds(sequence, link->index())) {
+      continue;
+    }
+    return absl::UnavailableError(
+        absl::StrCat("sequence ", sequence.spec.request_id, ", node ",
+                     link->node_id(), ": the lease is over"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ColdReads::CheckLayerFits() const {

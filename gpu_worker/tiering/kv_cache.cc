@@ -223,7 +223,8 @@ absl::Status KvCache::Impl::Begin(std::span<const StepRows> rows, Stream& on) {
   }
   DropUnusedReads();
   if (absl::Status fits =
-          reads->Begin(step.parts(), pushdown->Choose(step.parts()));
+          reads->Begin(step.parts(), pushdown->Choose(step.parts()),
+                       pushdown->Able(), failed);
       !fits.ok()) {
     reads->End(/*keep=*/true);
     step.Discard(lines);

@@ -67,12 +67,21 @@ std::vector<bool> Pushdown::Nodes() const {
   return nodes;
 }
 
+std::vector<bool> Pushdown::Able() const {
+  std::vector<bool> nodes(links_.size(), options_.cold == ColdMode::kPushdown);
+  if (options_.cold != ColdMode::kAuto || MustFetch()) return nodes;
+  for (size_t i = 0; i < links_.size(); ++i) nodes[i] = !links_[i]->maps();
+  return nodes;
+}
+
 void Pushdown::Begin(std::span<StepPart> parts, uint64_t step) {
   parts_ = parts;
   step_ = step;
   active_ = std::any_of(parts.begin(), parts.end(), [](const StepPart& part) {
     return !part.sequence->reads.elsewhere.empty();
   });
+  // Rows too many to be fetched: not the mode that was to be measured.
+  if (active_ && !metered_.pushes) meters_ = false;
   absl::MutexLock lock(&mutex_);
   status_ = absl::OkStatus();
   attend_waits_ = absl::ZeroDuration();

@@ -56,6 +56,9 @@ class Pushdown {
 
   // By node: whether it may be asked to attend, now.
   std::vector<bool> Nodes() const;
+  // By node: whether it may attend where its rows cannot be had otherwise, lost
+  // or paused though it may be.
+  std::vector<bool> Able() const;
   // By node: whether its cold pages are left to it in the step of `parts`,
   // which begins.
   std::vector<bool> Choose(std::span<const StepPart> parts);
@@ -121,6 +124,11 @@ class Pushdown {
   void AddWork(const Sequence& sequence, std::vector<ColdWork>& work) const;
   ColdChoice ChooseFor(const NodeLink& link, const ColdWork& work,
                        bool answers);
+  // A node's CPU has not the bits of a GPU.
+  bool MustFetch() const {
+    return device_ == DeviceKind::kCuda &&
+           options_.exactness == ExactnessMode::kBitwise;
+  }
   void MeterStep(absl::Duration fetch_waits);
   AttendSample SampleOf(int node) const;
   Collection StartCollection(Sequence& sequence, int node,

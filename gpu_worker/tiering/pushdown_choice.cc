@@ -106,8 +106,7 @@ std::vector<ColdWork> Pushdown::WorkOf(std::span<const StepPart> parts) const {
 ColdChoice Pushdown::ChooseFor(const NodeLink& link, const ColdWork& work,
                                bool answers) {
   if (link.maps()) return {ColdMode::kMap, ColdReason::kMapped, {}};
-  if (device_ == DeviceKind::kCuda &&
-      options_.exactness == ExactnessMode::kBitwise) {
+  if (MustFetch()) {
     return {ColdMode::kPrefetch, ColdReason::kExactness, {}};
   }
   if (!answers) return {ColdMode::kPrefetch, ColdReason::kPaused, {}};

@@ -1,12 +1,18 @@
 // A step that would fetch more of one layer from a node than fits is refused
-// before it asks for anything.
+// before it asks for anything, unless rows are lost or can be had otherwise.
+#include <unistd.h>
+
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gpu_worker/tiering/kv_cache.h"
 #include "gtest/gtest.h"
 #include "kv_cache_fixture.h"
+#include "tests/testing/manual_clock.h"
 
 namespace farkv {
 namespace {
@@ -71,6 +77,89 @@ TEST_F(StepSizeTest, ASequenceThatIsTooLargeAloneIsNamed) {
   EXPECT_THAT(why, HasSubstr("sequence large would fetch 16KiB of one layer "
                              "from node node"));
   EXPECT_TRUE(harness.Step(small, 1).ok());
+}
+
+class TooManyRowsTest : public StepSizeTest {
+ protected:
+  // Returns when the link has given up the node.
+  static void AwaitLoss(KvCache& cache) {
+    const absl::Time end = absl::Now() + kLong;
+    while (cache.Peers()[0].healthy) ASSERT_LT(absl::Now(), end);
+  }
+
+  // Of a step over `id`, which is not run.
+  absl::Status Begin(KvCache& cache, SequenceId id) {
+    const StepRows rows[] = {{id, 1}};
+    const absl::Status status = cache.Begin(rows, *stream_);
+    cache.Discard();
+    return status;
+  }
+
+  static void ExpectLost(KvCache& cache, SequenceId id,
+                         const absl::Status& status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_EQ(cache.failed_sequences(), std::vector<SequenceId>{id});
+  }
+};
+
+TEST_F(TooManyRowsTest, MappedOnesThatAreLostAreRecomputedAndNotRefused) {
+  char name[] = "/tmp/farkv-map-XXXXXX";
+  const std::string map_dir = mkdtemp(name);
+  {
+    TestNode node(network_, geometry_, "mapped", 4096, map_dir);
+    TieringOptions options = Options();
+    options.cold = ColdMode::kMap;
+    options.map_dir = map_dir;
+    options.heartbeat = absl::Milliseconds(500);
+    options.max_layer_fetch_bytes = LayerBytes(60);
+    auto cache = Make(options, {&node});
+    Harness harness(*cache, *stream_, geometry_);
+    const SequenceId id = MakeCold(*cache, harness, 160);
+    cache->Park(id);
+    ASSERT_EQ(cache->Stats(id).t1_tokens, 128);
+    ASSERT_TRUE(harness.Step(id, 1).ok());
+
+    const Epoch before = cache->Peers()[0].epoch;
+    node.Restart();
+    const absl::Time end = absl::Now() + kLong;
+    while (cache->Peers()[0].epoch == before) ASSERT_LT(absl::Now(), end);
+
+    // Until the cache is told of the lost session its rows seem to be there.
+    absl::Status status;
+    while (status.ok() && absl::Now() < end) status = Begin(*cache, id);
+    ExpectLost(*cache, id, status);
+  }
+  rmdir(map_dir.c_str());
+}
+
+TEST_F(TooManyRowsTest, TheNodeThatFailedIsAskedAgainAndItsLossIsALoss) {
+  TieringOptions options = Options();
+  options.cold = ColdMode::kPushdown;  // but this node does not attend
+  options.max_layer_fetch_bytes = LayerBytes(100);
+  options.memory_nodes = {"0"};
+  const ManualClock clock;  // the pause of a node that failed has no end
+  NodeAccess access = AccessTo(network_, {&node_});
+  access.clock = &clock;
+  auto cache =
+      KvCache::CreateWith(options, geometry_, kQueryHeads, *device_, access)
+          .value();
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId id = cache->Open(TestSpec(16, 20, 400)).value();
+  absl::Status status = harness.Step(id, 20);
+  int aborted = 0;
+  while (status.ok() && cache->num_tokens(id) < 300) {
+    ASSERT_TRUE(cache->Drain(kLong).ok());
+    status = harness.Step(id, 1);
+    if (absl::IsAborted(status) && ++aborted == 1) status = harness.Step(id, 1);
+  }
+  EXPECT_GT(cache->Stats(id).cold_rows_fetched, 0);
+  ASSERT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+  EXPECT_EQ(aborted, 2);
+
+  node_.SetDown(true);
+  AwaitLoss(*cache);
+
+  ExpectLost(*cache, id, Begin(*cache, id));
 }
 
 }  // namespace
