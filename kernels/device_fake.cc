@@ -37,21 +37,23 @@ class FakeMemory {
           "cannot reserve ", kReservedBytes, " bytes of address space"));
     }
     base_ = static_cast<std::byte*>(base);
+    absl::MutexLock lock(&mutex_);
+    next_ = base_;
     // Fewer pages to open and close; advice only.
     madvise(base, kReservedBytes, MADV_HUGEPAGE);
     return absl::OkStatus();
   }
 
-  // Null when the reserved range is used up. The pages are zero because none
-  // has been used before.
+  // Null when the reserved range has no hole that is large enough. The pages
+  // are zero because Free gives them back.
   std::byte* Allocate(size_t bytes) {
+    if (bytes > kReservedBytes) return nullptr;
     const size_t rounded = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
     absl::MutexLock lock(&mutex_);
-    if (bytes > kReservedBytes || rounded > kReservedBytes - used_) {
-      return nullptr;
-    }
-    std::byte* data = base_ + used_;
-    used_ += rounded;
+    std::byte* data = FindHole(next_, base_ + kReservedBytes, rounded);
+    if (data == nullptr) data = FindHole(base_, next_, rounded);
+    if (data == nullptr) return nullptr;
+    next_ = data + rounded;
     AddExtent(data, rounded);
     if (running_ > 0) Protect(data, rounded, PROT_READ | PROT_WRITE);
     return data;
@@ -93,11 +95,36 @@ class FakeMemory {
     }
   }
 
-  // New memory always follows the newest, so only that one can grow.
+  // The first hole of so many bytes that begins in [begin, end); null: none.
+  std::byte* FindHole(std::byte* begin, const std::byte* end,
+                      size_t bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    auto next = extents_.upper_bound(begin);
+    if (next != extents_.begin()) {
+      const auto& [data, live] = *std::prev(next);
+      begin = std::max(begin, data + live);
+    }
+    while (begin < end) {
+      const std::byte* hole_end =
+          next == extents_.end() ? base_ + kReservedBytes : next->first;
+      if (static_cast<size_t>(hole_end - begin) >= bytes) return begin;
+      if (next == extents_.end()) break;
+      begin = next->first + next->second;
+      ++next;
+    }
+    return nullptr;
+  }
+
   void AddExtent(std::byte* data, size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!extents_.empty()) {
-      auto& [last, last_bytes] = *extents_.rbegin();
+    const auto next = extents_.find(data + bytes);
+    if (next != extents_.end()) {
+      bytes += next->second;
+      extents_.erase(next);
+    }
+    const auto behind = extents_.lower_bound(data);
+    if (behind != extents_.begin()) {
+      auto& [last, last_bytes] = *std::prev(behind);
       if (last + last_bytes == data) {
         last_bytes += bytes;
         return;
@@ -120,7 +147,9 @@ class FakeMemory {
 
   absl::Mutex mutex_;
   std::byte* base_ = nullptr;
-  size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Behind the newest memory: holes are used in turn, so that what was freed
+  // faults as long as can be.
+  std::byte* next_ ABSL_GUARDED_BY(mutex_) = nullptr;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
   // Maximal stretches of live memory, by address.
   std::map<std::byte*, size_t> extents_ ABSL_GUARDED_BY(mutex_);

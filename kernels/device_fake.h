@@ -6,7 +6,8 @@
 // late: nothing runs until a Notify or Synchronize asks for it, or many
 // operations have gathered; then in order, on the stream's own thread. Host
 // memory passed to an operation is therefore read and written late too. Freed
-// memory is never handed out again and stays inaccessible.
+// memory stays inaccessible, until all 64 GiB of addresses have been used
+// since.
 //
 // Weak point: while one operation runs, host code on another thread can touch
 // the memory unseen.

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "kernels/device_fake.h"
 #include "tests/conformance/device_conformance.h"
 
@@ -95,6 +97,38 @@ TEST_F(FakeDeviceTest, MemoryBetweenReleasedBuffersStaysUsable) {
     });
   }
   stream_->Synchronize();
+}
+
+TEST_F(FakeDeviceTest, FreedAddressesAreUsedAgainWhenNoOthersAreLeft) {
+  constexpr size_t kBytes = size_t{9} << 30;
+  const std::byte* before = nullptr;
+  for (int i = 0; i < 40; ++i) {  // 360 GiB of 64
+    auto large = device_->Allocate(kBytes);
+    ASSERT_TRUE(large.ok()) << i << ": " << large.status();
+    EXPECT_NE(large->data(), before);
+    before = large->data();
+    auto* first = reinterpret_cast<int64_t*>(large->data());
+    int64_t found = -1;
+    stream_->Enqueue(
+        [=, &found](ThreadPool&) { found = std::exchange(*first, 5); });
+    stream_->Synchronize();
+    EXPECT_EQ(found, 0);
+    // What lives stays as it is, and can be used.
+    stream_->Enqueue([this, i](ThreadPool&) {
+      EXPECT_EQ(*number_, i);
+      *number_ = i + 1;
+    });
+    stream_->Synchronize();
+  }
+}
+
+TEST_F(FakeDeviceTest, MoreThanThereAreAddressesIsRefused) {
+  const auto most = device_->Allocate(size_t{60} << 30);
+  ASSERT_TRUE(most.ok());
+
+  EXPECT_EQ(device_->Allocate(size_t{5} << 30).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(device_->Allocate(size_t{3} << 30).ok());
 }
 
 TEST_F(FakeDeviceTest, OperationsRunOnlyWhenSomeoneWaits) {
