@@ -200,6 +200,7 @@ class FakeStream final : public Stream, public FakeDeviceControl {
     auto idle = [this]()
                     ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !running_; };
     mutex_.Await(absl::Condition(&idle));
+    CloseMemory();  // it may be open for the operation that was to follow
   }
 
   bool Step() override {

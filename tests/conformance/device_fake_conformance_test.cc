@@ -1,3 +1,6 @@
+#include <unistd.h>
+
+#include <atomic>
 #include <utility>
 
 #include "kernels/device_fake.h"
@@ -71,6 +74,33 @@ TEST_F(FakeDeviceDeathTest, AHeldStreamLeavesItsMemoryClosed) {
 
   control().Resume();
   stream_->Synchronize();
+}
+
+// Wherever between two operations the hold comes.
+TEST_F(FakeDeviceTest, AStreamThatIsHeldAmongOperationsClosesItsMemory) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  constexpr int kRounds = 3000, kOperations = 200;
+  std::atomic<int> count = 0;
+  int open = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    for (int k = 0; k < kOperations; ++k) EnqueueIncrement(&count);
+    while (count < i * kOperations + i % 100) {
+    }
+    control().Hold();
+    // The system looks instead of the host: a read of closed memory fails.
+    if (write(pipe_ends[1], const_cast<int32_t*>(number_), 1) == 1) {
+      ++open;
+      char byte;
+      ASSERT_EQ(read(pipe_ends[0], &byte, 1), 1);
+    }
+    control().Resume();
+    stream_->Synchronize();
+  }
+  EXPECT_EQ(open, 0);
+  EXPECT_EQ(count, kRounds * kOperations);
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
 }
 
 TEST_F(FakeDeviceDeathTest, AnOperationOnReleasedMemoryFaults) {
