@@ -43,10 +43,13 @@ HWY_ATTR void RmsNorm(const float* in, const float* weight, float epsilon,
 // exp(r) with |r| <= ln(2)/2; n = round(x / ln 2) by adding and subtracting 1.5
 // * 2^23; exp(r) by its Taylor polynomial of degree 7, remainder below 1e-8.
 HWY_ATTR inline float ExpOfNegative(float x) {
+  constexpr auto kMost = std::bit_cast<uint32_t>(87.0f);
   constexpr float kRound = 12582912.0f;
   constexpr float kLn2High = 0.693359375f;
   constexpr float kLn2Low = -2.12194440e-4f;
-  const float clamped = x > -87.0f ? x : -87.0f;
+  const uint32_t magnitude = std::bit_cast<uint32_t>(x) & 0x7fffffffu;
+  const float clamped =
+      -std::bit_cast<float>(magnitude < kMost ? magnitude : kMost);
   const float shifted = clamped * 1.44269504f + kRound;
   const float n = shifted - kRound;
   const float r = (clamped - n * kLn2High) - n * kLn2Low;
@@ -66,10 +69,15 @@ HWY_ATTR inline float ExpOfNegative(float x) {
 // overflow: sigmoid(g) = 1 / (1 + e) for g >= 0, else e / (1 + e).
 HWY_ATTR void SiluMultiply(const float* gate, const float* up, size_t count,
                            float* out) {
+  // Chosen by bits, here and in ExpOfNegative: of comparisons of fp32, which
+  // may trap, the compiler makes branches, and then no vectors.
+  constexpr auto kOne = std::bit_cast<uint32_t>(1.0f);
   for (size_t i = 0; i < count; ++i) {
     const float g = gate[i];
     const float e = ExpOfNegative(-std::fabs(g));
-    const float numerator = g >= 0.0f ? 1.0f : e;
+    const uint32_t negative = 0u - (std::bit_cast<uint32_t>(g) >> 31);
+    const auto numerator = std::bit_cast<float>(
+        (std::bit_cast<uint32_t>(e) & negative) | (kOne & ~negative));
     out[i] = g * (numerator / (1.0f + e)) * up[i];
   }
 }
