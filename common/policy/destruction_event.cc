@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check_range.h"
 #include "common/base/status_macros.h"
 #include "common/policy/placement_settings.h"
@@ -92,10 +93,24 @@ DestructionPolicy Resolved(const DestructionSettings& settings,
   return policy;
 }
 
+// The policy's own trigger comes right after the prompt, when nothing else is
+// cached.
+bool DestroysPromptsOnly(const DestructionSettings& settings) {
+  const auto* snap_kv = std::get_if<SnapKvPolicy>(&settings.policy);
+  return snap_kv != nullptr && settings.budget.kind != BudgetKind::kBounds &&
+         snap_kv->window.scorer == WindowScorer::kCausalMean;
+}
+
 }  // namespace
 
 absl::Status DestructionSettings::Validate() const {
   FARKV_RETURN_IF_ERROR(ValidatePolicy(policy));
+  if (protect_prompt && DestroysPromptsOnly(*this)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "eviction is snap-kv-prompt with a ", BudgetKindName(budget.kind),
+        " budget: it destroys rows of the prompt only, which is protected; "
+        "give --protect-prompt=false"));
+  }
   FARKV_RETURN_IF_ERROR(CheckRange("interval", interval, 1, kMaxTokens));
   FARKV_RETURN_IF_ERROR(CheckRange("sinks", sinks, 0, kMaxTokens));
   FARKV_RETURN_IF_ERROR(CheckRange("recent", recent, 0, kMaxTokens));

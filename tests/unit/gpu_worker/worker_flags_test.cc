@@ -140,6 +140,11 @@ TEST(WorkerFlagsTest, AnEvictionNeedsExactlyOneBudget) {
   EXPECT_THAT(said({"--budget-tokens=500"}), HasSubstr("--eviction is none"));
   EXPECT_THAT(said({"--eviction=lru"}), HasSubstr("vase-attn-v"));
   EXPECT_EQ(said({"--eviction=vase-dkv", "--budget-ratio=0.5"}), "");
+  EXPECT_THAT(said({"--eviction=snap-kv-prompt", "--budget-tokens=500"}),
+              HasSubstr("give --protect-prompt=false"));
+  EXPECT_EQ(said({"--eviction=snap-kv-prompt", "--budget-tokens=500",
+                  "--protect-prompt=false"}),
+            "");
   EXPECT_EQ(said({"--eviction=tiers", "--per-event-ratio=0.03",
                   "--cumulative-cap=0.1"}),
             "");

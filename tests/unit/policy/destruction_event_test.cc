@@ -311,6 +311,22 @@ TEST(PlanDestructionTest, ABudgetThatThePromptFillsIsRefusedBeforehand) {
   EXPECT_TRUE(settings.ValidateRequest(5000).ok());
 }
 
+TEST(PlanDestructionTest, APromptPolicyThatMayNotTouchThePromptIsRefused) {
+  DestructionSettings settings{
+      .policy = SnapKvPolicy::Prompt(),
+      .budget = {.kind = BudgetKind::kFixed, .tokens = 256, .bounds = {}}};
+  EXPECT_THAT(std::string(settings.Validate().message()),
+              HasSubstr("give --protect-prompt=false"));
+  settings.budget = {
+      .kind = BudgetKind::kProportional, .ratio = 5000, .bounds = {}};
+  EXPECT_EQ(settings.Validate().code(), absl::StatusCode::kInvalidArgument);
+  settings.protect_prompt = false;
+  EXPECT_TRUE(settings.Validate().ok());
+  // The hierarchy's schedule goes on behind the prompt.
+  settings = {.policy = SnapKvPolicy::Prompt(), .budget = {}};
+  EXPECT_TRUE(settings.Validate().ok());
+}
+
 TEST(PlanDestructionTest, BadSettingsAreNamed) {
   DestructionSettings settings{.policy = RkvPolicy{}, .budget = {}};
   EXPECT_TRUE(settings.Validate().ok());
