@@ -208,21 +208,55 @@ TEST(AccuracyRunTest, SurpriseIsComparedTokenByToken) {
   EXPECT_FALSE(SameTokens(row, base));
 }
 
-// ALGORITHMS 11.1: mean squared errors of one range per tensor.
-TEST(AccuracyRoundingTest, OneRangeMakesTheErrorsOfTheToy) {
-  const std::vector<float> keys = {.1f,  -.2f, 10.0f, .2f,  .1f,  10.4f,
-                                   -.1f, .3f,  9.8f,  0.0f, -.1f, 10.2f};
-  const std::pair<int, double> errors[] = {
-      {2, .10083333}, {4, .04351481}, {8, .00013945}};
-  for (const auto& [bits, expected] : errors) {
-    std::vector<float> rounded = keys;
+// ALGORITHMS 11.1: four keys of three channels.
+constexpr float kToy[4][3] = {
+    {.1f, -.2f, 10}, {.2f, .1f, 10.4f}, {-.1f, .3f, 9.8f}, {0, -.1f, 10.2f}};
+
+// The mean squared error of rounding each group of (token, channel) pairs to a
+// range of its own.
+double ToyError(const std::vector<std::vector<std::pair<int, int>>>& groups,
+                int bits) {
+  double error = 0;
+  for (const auto& group : groups) {
+    std::vector<float> exact;
+    for (const auto& [t, c] : group) exact.push_back(kToy[t][c]);
+    std::vector<float> rounded = exact;
     RoundToOneRange(rounded, bits);
-    double error = 0;
-    for (size_t i = 0; i < keys.size(); ++i) {
-      error += std::pow(static_cast<double>(rounded[i] - keys[i]), 2) / 12;
+    for (size_t i = 0; i < exact.size(); ++i) {
+      error += std::pow(static_cast<double>(rounded[i] - exact[i]), 2) / 12;
     }
-    EXPECT_NEAR(error, expected, 1e-5 * expected + 1e-8) << bits;
   }
+  return error;
+}
+
+TEST(AccuracyRoundingTest, RangesPerTensorTokenAndChannelMakeTheToysErrors) {
+  std::vector<std::vector<std::pair<int, int>>> tensor(1), tokens(4),
+      channels(3);
+  for (int t = 0; t < 4; ++t) {
+    for (int c = 0; c < 3; ++c) {
+      tensor[0].emplace_back(t, c);
+      tokens[static_cast<size_t>(t)].emplace_back(t, c);
+      channels[static_cast<size_t>(c)].emplace_back(t, c);
+    }
+  }
+  struct Errors {
+    int bits;
+    double tensor, token, channel;
+  };
+  for (const Errors& expected :
+       {Errors{2, .10083333, .0225, .00046296}, Errors{4, .04351481, .0148, 0},
+        Errors{8, .00013945, .00010641, 0}}) {
+    const auto expect = [&](const auto& groups, double error) {
+      EXPECT_NEAR(ToyError(groups, expected.bits), error, 1e-5 * error + 1e-8)
+          << expected.bits;
+    };
+    expect(tensor, expected.tensor);
+    expect(tokens, expected.token);
+    expect(channels, expected.channel);
+  }
+}
+
+TEST(AccuracyRoundingTest, AZeroRangeIsExact) {
   std::vector<float> equal(3, 0.25f);
   RoundToOneRange(equal, 8);
   EXPECT_EQ(equal, std::vector<float>(3, 0.25f));

@@ -148,6 +148,44 @@ TEST(T2CodecTest, TheFixturesRowsAtFourBitsHaveItsCodes) {
     EXPECT_NEAR(decoded.values[i], back[0][i], 3e-4);
     EXPECT_NEAR(decoded.values[16 + i], back[1][i], 1e-2);
   }
+  // ALGORITHMS 11.3, up to the fp16 of scale and minimum.
+  const auto error = [&](size_t row) {
+    double sum = 0;
+    for (size_t i = 0; i < 4; ++i) {
+      sum += std::pow(decoded.values[16 * row + i] - rows.value(row, i), 2.0);
+    }
+    return sum / 4;
+  };
+  EXPECT_NEAR(error(0), 3.6e-5, 1e-6);
+  EXPECT_NEAR(error(1), 2.5e-3, 1.25e-4);
+}
+
+// ALGORITHMS 11.1's toy as keys and as values: keys are rounded by channel,
+// values by token. Scale and minimum are fp16 here.
+TEST(T2CodecTest, TheToysErrorsByChannelAndByToken) {
+  const float toy[4][3] = {
+      {.1f, -.2f, 10}, {.2f, .1f, 10.4f}, {-.1f, .3f, 9.8f}, {0, -.1f, 10.2f}};
+  KvGeometry geometry = kF32;
+  geometry.head_dim = 48;
+  Rows rows(geometry, 1);
+  for (size_t slot = 0; slot < 4; ++slot) {
+    for (size_t i = 0; i < 48; ++i) {
+      rows.key(slot, i) = rows.value(slot, i) = toy[slot][i % 3];
+    }
+  }
+  for (const auto& [bits, by_token] :
+       {std::pair{4, .0148}, std::pair{8, .00010641}}) {
+    const Decoded decoded =
+        Decode(geometry, bits, Encode(geometry, bits, rows, 0b1111, 0), 0b1111);
+    double keys = 0, values = 0;
+    for (size_t i = 0; i < size_t{4} * 48; ++i) {
+      const float exact = toy[i / 48][i % 3];
+      keys += std::pow(decoded.keys[i] - exact, 2.0) / (4 * 48);
+      values += std::pow(decoded.values[i] - exact, 2.0) / (4 * 48);
+    }
+    EXPECT_NEAR(values, by_token, by_token / 16) << bits;
+    EXPECT_LT(keys, by_token / 100) << bits;
+  }
 }
 
 class T2RoundTripTest
