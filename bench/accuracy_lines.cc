@@ -193,6 +193,11 @@ BenchLine MakeAccuracyLine(const AccuracyResult& result) {
                  {"t0_ratio", row.hbm_ratio / 100.0 / 100.0},
                  {"programs", result.outcome.programs.size()},
                  {"seed", result.seed}};
+  if (row.policy.has_value() && row.budget.kind == BudgetKind::kBounds) {
+    const EvictionBudget& bounds = row.budget.bounds;
+    line.params["per_event_ratio"] = bounds.per_event_ratio / 100.0 / 100.0;
+    line.params["cumulative_cap"] = bounds.cumulative_cap / 100.0 / 100.0;
+  }
   const Means means(result.outcome);
   AddShares(result, means, line);
   AddTiers(result, means, line);

@@ -208,6 +208,31 @@ TEST(AccuracyRunTest, SurpriseIsComparedTokenByToken) {
   EXPECT_FALSE(SameTokens(row, base));
 }
 
+// Both figures of the hierarchy's bounds; other kinds have neither.
+TEST(AccuracyLinesTest, ALineSaysBothBoundsOfItsBudget) {
+  const auto rows = AllAccuracyRows(kChainSizes);
+  ProgramSet set;
+  RowOutcome outcome;
+  outcome.programs.resize(1);
+  outcome.programs[0].made = 1;
+  int bounds = 0;
+  for (const AccuracyRow& row : rows) {
+    const BenchLine line =
+        MakeAccuracyLine({"T2r-20", set, row, outcome, outcome, 1});
+    const bool expected =
+        row.policy.has_value() && row.budget.kind == BudgetKind::kBounds;
+    ASSERT_EQ(line.params.contains("per_event_ratio"), expected) << row.name;
+    ASSERT_EQ(line.params.contains("cumulative_cap"), expected) << row.name;
+    if (!expected) continue;
+    ++bounds;
+    EXPECT_DOUBLE_EQ(line.params["per_event_ratio"].get<double>(),
+                     row.budget.bounds.per_event_ratio / 10000.0);
+    EXPECT_DOUBLE_EQ(line.params["cumulative_cap"].get<double>(),
+                     row.budget.bounds.cumulative_cap / 10000.0);
+  }
+  EXPECT_GE(bounds, 4);
+}
+
 // ALGORITHMS 11.1: four keys of three channels.
 constexpr float kToy[4][3] = {
     {.1f, -.2f, 10}, {.2f, .1f, 10.4f}, {-.1f, .3f, 9.8f}, {0, -.1f, 10.2f}};
