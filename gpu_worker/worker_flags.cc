@@ -78,6 +78,9 @@ void WorkerFlags::Register(Flags& flags) {
   flags.AddChoice("kv-dtype", &kv_dtype_, {"bf16", "f32"}, "Type of KV rows");
   flags.AddRatio("hbm-ratio", &engine.placement.hbm_ratio,
                  "Share of the unprotected live tokens kept in T0");
+  flags.AddRatio("hysteresis", &hysteresis_,
+                 "A cold token comes back to T0 only for one whose attention, "
+                 "added over all steps, is lower by more than this");
   flags.AddInteger("granularity", &granularity_, 1, 64,
                    "Tokens that move together: 64, 16 or 1");
   flags.AddInteger("interval", &interval_, 1, 1 << 20,
@@ -129,6 +132,7 @@ absl::Status WorkerFlags::Finish() {
   p.sinks = sinks_;
   p.recent = recent_;
   p.prompt_in_t0 = prompt_placement_ == "t0";
+  p.hysteresis = (int64_t{hysteresis_} << 40) / kRatioOne;
   p.seed = engine.seed;
   FARKV_ASSIGN_OR_RETURN(engine.selection, destruction_.Selection());
   FARKV_ASSIGN_OR_RETURN(engine.destruction, destruction_.Finish(p));

@@ -42,7 +42,7 @@ struct WorkerFlags {
   int64_t threads_ = std::min<int64_t>(AvailableCpus(), kMaxThreads);
   int64_t granularity_ = 64, interval_ = 64, sinks_ = 4, recent_ = 128;
   int64_t stripe_ = 1024, replicas_ = 1, t2_bits_ = 8;
-  int32_t t2_ratio_ = 0;
+  int32_t t2_ratio_ = 0, hysteresis_ = 0;
   DestructionFlags destruction_;
 };
 

@@ -50,6 +50,7 @@ FlagTable Table() {
       {"replicas", {"", "0", "3", "2"}},
       {"t2-bits", {"", "3", "9", "5"}},
       {"hbm-ratio", kBadRatios},
+      {"hysteresis", kBadRatios},
       {"per-event-ratio", kBadRatios},
       {"cumulative-cap", kBadRatios},
       {"budget-ratio", kBadRatios},
@@ -109,6 +110,20 @@ TEST(WorkerFlagsTest, ASelectionNeedsOneBudgetAndAnEvictionTheOtherFlags) {
   EXPECT_THAT(said({"--budget-tokens=64"}),
               HasSubstr("--budget-tokens is above 0, but --eviction is none, "
                         "which destroys nothing, and --selection is none"));
+}
+
+TEST(WorkerFlagsTest, HysteresisIsOfTheScoresFixedPoint) {
+  WorkerFlags options;
+  Flags flags({"farkv-test", "Tests flags.", "1"});
+  options.Register(flags);
+  ASSERT_FALSE(
+      flags
+          .Parse({"--model=x", "--hysteresis=0.25"},
+                 [](const std::string&) -> const char* { return nullptr; })
+          .has_value());
+  ASSERT_TRUE(options.Finish().ok());
+
+  EXPECT_EQ(options.engine.placement.hysteresis, int64_t{1} << 38);
 }
 
 TEST(WorkerFlagsTest, T0IsNotEmpty) {
