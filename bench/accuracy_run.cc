@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,16 +13,27 @@ namespace {
 
 constexpr double kZ95 = 1.959964;  // two-sided, of the normal distribution
 
+// The place in a batch of the request with this name; nullopt for no request of
+// the batch.
+std::optional<size_t> PlaceOf(const std::string& request_id, size_t first,
+                              size_t count) {
+  const absl::StatusOr<size_t> number = RequestNumberOf(request_id);
+  if (!number.ok() || *number < first || *number - first >= count) {
+    return std::nullopt;
+  }
+  return *number - first;
+}
+
 // Which mentions the lookups of a batch found; asked on the engine's thread.
 class PresenceLog {
  public:
-  explicit PresenceLog(std::span<const EncodedProgram> programs)
-      : programs_(programs), found_(programs.size()) {}
+  PresenceLog(std::span<const EncodedProgram> programs, size_t first)
+      : programs_(programs), first_(first), found_(programs.size()) {}
 
   void Note(const EngineView& engine, const std::string& request_id,
             int64_t position) {
-    const absl::StatusOr<size_t> index = RequestIndex(request_id);
-    if (!index.ok()) return;
+    const auto index = PlaceOf(request_id, first_, programs_.size());
+    if (!index.has_value()) return;
     Found& found = found_[*index];
     const auto& lookups = programs_[*index].lookups;
     // One lookup per position, ascending.
@@ -49,19 +61,20 @@ class PresenceLog {
     int64_t present = 0;
   };
   const std::span<const EncodedProgram> programs_;
+  const size_t first_;  // number of the first program
   std::vector<Found> found_;
 };
 
 // How surprising the tokens of a batch were; asked on the engine's thread.
 class SurpriseLog {
  public:
-  explicit SurpriseLog(std::span<const EncodedProgram> programs)
-      : programs_(programs), surprise_(programs.size()) {}
+  SurpriseLog(std::span<const EncodedProgram> programs, size_t first)
+      : programs_(programs), first_(first), surprise_(programs.size()) {}
 
   void Note(const std::string& request_id, int64_t position,
             std::span<const float> logits) {
-    const absl::StatusOr<size_t> index = RequestIndex(request_id);
-    if (!index.ok()) return;
+    const auto index = PlaceOf(request_id, first_, programs_.size());
+    if (!index.has_value()) return;
     const auto& tokens = programs_[*index].tokens;
     surprise_[*index].push_back(
         Surprise(logits, tokens[static_cast<size_t>(position)]));
@@ -71,6 +84,7 @@ class SurpriseLog {
 
  private:
   const std::span<const EncodedProgram> programs_;
+  const size_t first_;  // number of the first program
   std::vector<std::vector<double>> surprise_;
 };
 
@@ -198,8 +212,9 @@ absl::Status AccuracyRunner::RunBatch(RowEngine& row_engine,
                                       std::span<const EncodedProgram> programs,
                                       const AccuracyRow& row,
                                       RowOutcome& outcome) const {
-  PresenceLog presence(programs);
-  SurpriseLog surprise(programs);
+  const size_t first = outcome.programs.size();
+  PresenceLog presence(programs, first);
+  SurpriseLog surprise(programs, first);
   EngineOptions engine = row_engine.options();
   if (row.policy.has_value()) {
     engine.cache_sink = [&presence](const EngineView& view,
@@ -210,11 +225,12 @@ absl::Status AccuracyRunner::RunBatch(RowEngine& row_engine,
   std::vector<GenerationRequest> requests;
   for (const EncodedProgram& program : programs) {
     GenerationRequest request = MakeRequest(program, row);
-    // Random policies draw anew for each program.
-    request.sampling.seed = outcome.programs.size() + requests.size();
+    // Random policies draw anew for each program, whatever its batch.
+    request.sampling.seed = first + requests.size();
     requests.push_back(std::move(request));
   }
   RunSettings settings;
+  settings.first_request = first;
   settings.stored_rows_filter = row_engine.filter();
   if (row.uses_nodes()) settings.pace = options_.pace;
   if (set.by_likelihood) {

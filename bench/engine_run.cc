@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kIdPrefix[] = "bench-";
 
-std::string RequestId(size_t index) { return absl::StrCat(kIdPrefix, index); }
+std::string RequestId(size_t number) { return absl::StrCat(kIdPrefix, number); }
 
 // Filled in by the engine's thread, read after the ends have been taken.
 class Recorder {
@@ -25,7 +25,7 @@ class Recorder {
 
   void operator()(const std::string& request_id, int64_t position,
                   std::span<const float> row) {
-    if (request_id == RequestId(0)) Pace();
+    if (request_id == RequestId(settings_.first_request)) Pace();
     if (settings_.observe) settings_.observe(request_id, position, row);
     const double seconds = absl::ToDoubleSeconds(absl::Now() - start_);
     absl::MutexLock lock(&mutex_);
@@ -80,11 +80,12 @@ std::string DebtsOf(const Engine& engine) {
 
 }  // namespace
 
-absl::StatusOr<size_t> RequestIndex(const std::string& request_id) {
+absl::StatusOr<size_t> RequestNumberOf(const std::string& request_id) {
   absl::string_view rest = request_id;
-  size_t index = 0;
-  if (absl::ConsumePrefix(&rest, kIdPrefix) && absl::SimpleAtoi(rest, &index)) {
-    return index;
+  size_t number = 0;
+  if (absl::ConsumePrefix(&rest, kIdPrefix) &&
+      absl::SimpleAtoi(rest, &number)) {
+    return number;
   }
   return absl::InvalidArgumentError(
       absl::StrCat("\"", request_id, "\" is no request of a bench"));
@@ -107,7 +108,7 @@ absl::StatusOr<std::vector<RequestRun>> RunRequests(
   recorder.Start();
   for (size_t i = 0; i < requests.size(); ++i) {
     GenerationRequest request = requests[i];
-    request.request_id = RequestId(i);
+    request.request_id = RequestId(settings.first_request + i);
     FARKV_ASSIGN_OR_RETURN(auto stream, engine->Submit(std::move(request)));
     streams.push_back(std::move(stream));
   }

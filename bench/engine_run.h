@@ -25,6 +25,8 @@ struct RequestRun {
 
 struct RunSettings {
   bool keep_logits = false;
+  // The number of the first request: of its name, which draws depend on.
+  size_t first_request = 0;
   // Least time between two tokens of the first request; a model that decodes
   // faster than its pages can be stored would have no cold rows.
   absl::Duration pace = absl::ZeroDuration();
@@ -34,8 +36,8 @@ struct RunSettings {
   StoredRowsFilter stored_rows_filter = {};
 };
 
-// The place in `requests` of a request that RunRequests named.
-absl::StatusOr<size_t> RequestIndex(const std::string& request_id);
+// The number of a request that RunRequests named.
+absl::StatusOr<size_t> RequestNumberOf(const std::string& request_id);
 
 // Submits all `requests` at once to a fresh engine and waits for their ends.
 // The error of the first request that failed; INTERNAL for one that lost

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/base/endian.h"
 #include "common/base/status_macros.h"
 #include "common/policy/placement.h"
+#include "gpu_worker/tiering/eviction_decision.h"
 #include "kernels/elementwise.h"
 
 namespace farkv {
@@ -133,8 +133,7 @@ absl::Status MakePlan(Sequence& sequence, T0Lines& lines) {
   input.prompt_tokens =
       std::min(sequence.spec.prompt_tokens, sequence.table.num_tokens());
   input.sealed_tokens = SealedTokens(sequence.table.num_tokens());
-  input.request = LoadLe<uint64_t>(
-      std::as_bytes(std::span(sequence.spec.session.bytes)).data());
+  input.request = RequestNumber(sequence.spec.request_id);
   input.event = static_cast<uint64_t>(sequence.stats.plans);
   FARKV_ASSIGN_OR_RETURN(const PlacementPlan plan,
                          PlanPlacement(sequence.spec.placement, input));

@@ -71,6 +71,31 @@ TEST_F(KvCacheTest, PagesAreReservedOneIntervalAhead) {
   }
 }
 
+TEST_F(KvCacheTest, RandomPlacementFollowsTheRequestAndNotItsSession) {
+  // After the first plan, which finds all rows in T0.
+  const auto tiers_of = [this](const char* request) {
+    TestNode node(network_, geometry_, "node");
+    auto cache = Make(Options(), {&node});
+    Harness harness(*cache, *stream_, geometry_);
+    SequenceSpec spec = TestSpec(16, 20, 400, request);
+    spec.placement.policy = PlacementPolicy::kRandom;
+    spec.placement.interval = 256;
+    const SequenceId id = cache->Open(spec).value();
+    EXPECT_TRUE(harness.Step(id, 20).ok());
+    for (int i = 0; i < 256; ++i) EXPECT_TRUE(harness.Step(id, 1).ok());
+    EXPECT_TRUE(cache->Drain(kLong).ok());
+    EXPECT_EQ(cache->Stats(id).plans, 1);
+    std::vector<Tier> tiers;
+    for (const PageTierMap& page : cache->TierMap(id)) {
+      tiers.insert(tiers.end(), page.tiers.begin(), page.tiers.end());
+    }
+    return tiers;
+  };
+
+  EXPECT_EQ(tiers_of("a"), tiers_of("a"));
+  EXPECT_NE(tiers_of("a"), tiers_of("b"));
+}
+
 // The node has no room for a page of all three layers: nothing is ever stored.
 TEST_F(KvCacheTest, AFullNodeOnlyMeansThatMoreStaysInT0) {
   TestNode node(network_, geometry_, "node", 2);
