@@ -23,13 +23,19 @@ absl::StatusOr<int32_t> ReadRatio(const char* field, float ratio) {
 }
 
 absl::Status CheckServed(const TierOptions& tiers) {
-  if (!tiers.has_granularity() && !tiers.has_placement() &&
-      !tiers.has_t2_ratio() && !tiers.has_cold()) {
-    return absl::OkStatus();
-  }
-  return absl::UnimplementedError(
-      "a tier setting other than hbm_ratio and those of eviction and selection "
-      "is set; this worker does not serve it");
+  const char* const why =
+      tiers.has_granularity()
+          ? "tiers.granularity is set; the lines of a worker's T0 have one "
+            "size for all requests, its --granularity"
+      : tiers.has_cold()
+          ? "tiers.cold is set; cold rows of all requests of a step come from "
+            "a node in one way, as --cold says"
+      : tiers.has_placement() ? "tiers.placement is set; the worker's "
+                                "--placement is that of all requests as yet"
+      : tiers.has_t2_ratio()  ? "tiers.t2_ratio is set; the worker's "
+                                "--t2-ratio is that of all requests as yet"
+                              : nullptr;
+  return why == nullptr ? absl::OkStatus() : absl::UnimplementedError(why);
 }
 
 bool HasBudget(const TierOptions& tiers) {
@@ -192,8 +198,11 @@ absl::Status ReadTierOptions(const TierOptions& tiers,
                              GenerationRequest& request) {
   FARKV_RETURN_IF_ERROR(CheckServed(tiers));
   if (tiers.has_hbm_ratio()) {
+    constexpr char kField[] = "hbm_ratio";
     FARKV_ASSIGN_OR_RETURN(request.hbm_ratio,
-                           ReadRatio("hbm_ratio", tiers.hbm_ratio()));
+                           ReadRatio(kField, tiers.hbm_ratio()));
+    FARKV_RETURN_IF_ERROR(
+        CheckAtMost(kField, *request.hbm_ratio, options.placement.hbm_ratio));
   }
   TierOptions left = tiers;
   FARKV_RETURN_IF_ERROR(ReadSelection(left, options, request));

@@ -114,9 +114,28 @@ TEST_F(TierOptionsCodecTest, BadValuesAreNamed) {
   tiers_.Clear();
   tiers_.set_hbm_ratio(-1);
   EXPECT_THAT(Refusal(), HasSubstr("tiers.hbm_ratio is -1"));
-  tiers_.Clear();
+}
+
+TEST_F(TierOptionsCodecTest, ARequestHasNoMoreOfT0ThanTheWorkersFlagsSay) {
+  options_.placement.hbm_ratio = 3000;
+  tiers_.set_hbm_ratio(0.3f);
+  ASSERT_TRUE(Read().ok());
+  EXPECT_EQ(request_.hbm_ratio, 3000);
+  tiers_.set_hbm_ratio(0.31f);
+  EXPECT_THAT(Refusal(), HasSubstr("tiers.hbm_ratio is 3100 per 10,000, this "
+                                   "worker allows at most 3000"));
+}
+
+TEST_F(TierOptionsCodecTest, WhatAllRequestsShareIsRefusedWithTheReason) {
+  const auto expect_unserved = [this](const char* field) {
+    EXPECT_EQ(Read().code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(Read().message()), HasSubstr(field));
+    tiers_.Clear();
+  };
   tiers_.set_cold("map");
-  EXPECT_EQ(Read().code(), absl::StatusCode::kUnimplemented);
+  expect_unserved("tiers.cold is set; cold rows of all requests");
+  tiers_.set_granularity(16);
+  expect_unserved("tiers.granularity is set; the lines");
 }
 
 TEST_F(TierOptionsCodecTest, SelectionReadsNoLessThanTheWorkersOrEverything) {
