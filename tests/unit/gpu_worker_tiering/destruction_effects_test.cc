@@ -487,20 +487,25 @@ TEST_F(DestructionOnNodeTest, MappedRowsAreJudgedLikeThoseInT0) {
   TieringOptions options = Options(ColdMode::kMap);
   options.map_dir = map_dir;
   Start(std::move(node), options);
-  const SequenceSpec spec = Spec(Fixed("vase-attn-v", 128));
   auto full = Make({});
-  Harness reference(*full, *stream_, geometry_);
-  const SequenceId full_id = full->Open(spec).value();
-  Advance(*full, reference, full_id, kTotal);
+  for (const char* policy : {"vase-attn-v", "h2o", "streaming-llm", "rkv-mean",
+                             "snap-kv-rkv", "cur-dkv", "random"}) {
+    const SequenceSpec spec = Spec(Fixed(policy, 128));
+    Harness reference(*full, *stream_, geometry_);
+    const SequenceId full_id = full->Open(spec).value();
+    Advance(*full, reference, full_id, kTotal);
 
-  Harness harness(*cache_, *stream_, geometry_);
-  const SequenceId id = cache_->Open(spec).value();
-  Advance(*cache_, harness, id, kTotal);
+    Harness harness(*cache_, *stream_, geometry_);
+    const SequenceId id = cache_->Open(spec).value();
+    Advance(*cache_, harness, id, kTotal);
 
-  EXPECT_GT(cache_->Stats(id).cold_rows_mapped, 500);
-  EXPECT_TRUE(harness.outputs() == reference.outputs());
-  EXPECT_TRUE(cache_->Evictions(id) == full->Evictions(full_id));
-  EXPECT_GT(cache_->Stats(id).evictions, 2);
+    EXPECT_GT(cache_->Stats(id).cold_rows_mapped, 500) << policy;
+    EXPECT_TRUE(harness.outputs() == reference.outputs()) << policy;
+    EXPECT_TRUE(cache_->Evictions(id) == full->Evictions(full_id)) << policy;
+    EXPECT_GT(cache_->Stats(id).evictions, 1) << policy;
+    full->Close(full_id);
+    cache_->Close(id);
+  }
   cache_ = nullptr;
   node_ = nullptr;
   EXPECT_EQ(system(("rm -r " + map_dir).c_str()), 0);

@@ -139,6 +139,15 @@ class DestructionTest : public ::testing::TestWithParam<Case> {
     EXPECT_EQ(tiered.stats.postponed_evictions, 0);
   }
 
+  static void ExpectRowsOnBothNodes(const SequenceTierStats& stats) {
+    EXPECT_EQ(stats.cold_rows_by_node.size(), 2u);
+    for (const auto& [node, rows] : stats.cold_rows_by_node) {
+      EXPECT_GT(rows, 100) << node;
+    }
+    // Sinks, the youngest, an open page and 30 % of the others.
+    EXPECT_LT(5 * stats.t0_tokens, 3 * (stats.t0_tokens + stats.t1_tokens));
+  }
+
   inline static std::vector<std::unique_ptr<Node>> nodes_;
 };
 
@@ -150,6 +159,7 @@ TEST_P(DestructionTest, DecisionsAndBitsDoNotDependOnWhereRowsLie) {
   const Outcome fetched = Run(spec, ColdMode::kPrefetch, /*nodes=*/true);
   ExpectAlike(full, fetched);
   EXPECT_GT(fetched.stats.cold_rows_fetched, 500);
+  ExpectRowsOnBothNodes(fetched.stats);
   const Outcome attended =
       Run(spec, ColdMode::kPushdown, /*nodes=*/true, "fake");
   ExpectAlike(full, attended);
