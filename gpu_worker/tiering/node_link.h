@@ -208,6 +208,10 @@ class NodeLink {
   absl::Status MapPages(PagesReserved& reserved);
   void RunClose(const CloseCommand& command);
   void CloseAll();
+  bool CloseOnNode(RemoteSession& session);
+  absl::Time NextLateClose() const;
+  void CloseOneLate();
+  static bool IsUnanswered(const absl::Status& status);
   void RunTimers();
   // When a plan without an answer is to be repeated next.
   absl::Time NextRepeat() const;
@@ -238,6 +242,10 @@ class NodeLink {
     std::shared_ptr<RemoteSession> session;
   };
   std::vector<OpenedSession> sessions_;
+  // Of sequences that have ended, in leases that the node may still count.
+  std::vector<std::shared_ptr<RemoteSession>> unclosed_;
+  absl::Time next_late_close_;
+  bool close_unanswered_ = false;  // the last one
   std::shared_ptr<RemoteSession> own_session_;
   std::unique_ptr<NodeMap> map_;  // of the present epoch
   absl::Duration granted_lease_;

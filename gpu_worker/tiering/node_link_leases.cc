@@ -94,6 +94,55 @@ void NodeLink::LoseSessions(const absl::Status& why) {
     options_.inbox->Push(SessionLost{opened.sequence, options_.index, why});
   }
   sessions_.clear();
+  unclosed_.clear();
+}
+
+void NodeLink::RunClose(const CloseCommand& command) {
+  std::erase_if(sessions_, [&](const OpenedSession& opened) {
+    return opened.session == command.session;
+  });
+  if (command.session->lost.exchange(true, std::memory_order_acq_rel)) return;
+  if (CloseOnNode(*command.session)) return;
+  unclosed_.push_back(command.session);
+  next_late_close_ = clock_.Now() + options_.repeat_pause;
+}
+
+// On stop. The own session, under which the link is connected, goes last.
+void NodeLink::CloseAll() {
+  while (!unclosed_.empty()) {
+    CloseOnNode(*unclosed_.back());
+    unclosed_.pop_back();
+  }
+  while (!sessions_.empty()) RunClose({sessions_.back().session});
+  RunClose({own_session_});
+}
+
+// False when the node is not known to have heard of it. A link that stops asks
+// no more once it got no answer: the sessions end with their leases.
+bool NodeLink::CloseOnNode(RemoteSession& session) {
+  const absl::Status running = CheckRunning();
+  if (absl::IsUnavailable(running)) return false;
+  if (!running.ok() && close_unanswered_) return false;
+  const absl::StatusOr<uint64_t> freed = control_.close_session(
+      session.id, epoch(), session.next_number++, CallTimeout());
+  close_unanswered_ = IsUnanswered(freed.status());
+  return !close_unanswered_;
+}
+
+absl::Time NodeLink::NextLateClose() const {
+  return unclosed_.empty() ? absl::InfiniteFuture() : next_late_close_;
+}
+
+// Without it their pages would stay for what is left of their leases and, where
+// they can be mapped, for one lease more.
+void NodeLink::CloseOneLate() {
+  const std::shared_ptr<RemoteSession> session = std::move(unclosed_.back());
+  unclosed_.pop_back();
+  const int64_t now = absl::ToUnixNanos(clock_.Now());
+  if (session->fence_ns.load(std::memory_order_acquire) <= now) return;
+  if (CloseOnNode(*session)) return;
+  unclosed_.push_back(session);
+  next_late_close_ = clock_.Now() + options_.repeat_pause;
 }
 
 }  // namespace farkv

@@ -9,9 +9,16 @@
 
 namespace farkv {
 
+// Whether the node may have done it or not. A refusal that states a reason is
+// an answer.
+bool NodeLink::IsUnanswered(const absl::Status& status) {
+  return (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+          absl::IsAborted(status)) &&
+         ReasonOf(status) == ErrorReason::kUnspecified;
+}
+
 // After an answer that never came the same call is repeated: the node then
-// gives the reply it has kept (or ABORTED while the first still runs). A
-// refusal that states a reason is an answer.
+// gives the reply it has kept (or ABORTED while the first still runs).
 absl::StatusOr<TierPlanResult> NodeLink::Apply(RemoteSession& session,
                                                const TierPlanCall& call) {
   if (!healthy()) {
@@ -20,11 +27,7 @@ absl::StatusOr<TierPlanResult> NodeLink::Apply(RemoteSession& session,
   }
   absl::StatusOr<TierPlanResult> result =
       control_.apply_tier_plan(call, CallTimeout());
-  const bool ambiguous = (absl::IsUnavailable(result.status()) ||
-                          absl::IsDeadlineExceeded(result.status()) ||
-                          absl::IsAborted(result.status())) &&
-                         ReasonOf(result.status()) == ErrorReason::kUnspecified;
-  if (ambiguous) {
+  if (IsUnanswered(result.status())) {
     session.unanswered = call;
     session.repeat_at = clock_.Now() + options_.repeat_pause;
   } else {

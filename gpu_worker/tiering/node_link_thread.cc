@@ -12,7 +12,8 @@ void NodeLink::Main() {
   for (;;) {
     RunTimers();
     const absl::Time next =
-        healthy() ? std::min(next_renewal_, NextRepeat()) : next_connect_;
+        healthy() ? std::min({next_renewal_, NextRepeat(), NextLateClose()})
+                  : next_connect_;
     Command command;
     if (NextCommand(next - clock_.Now(), command)) {
       Run(std::move(command));
@@ -24,12 +25,6 @@ void NodeLink::Main() {
     }
     return CloseAll();
   }
-}
-
-// On stop. The own session, under which the link is connected, goes last.
-void NodeLink::CloseAll() {
-  while (!sessions_.empty()) RunClose({sessions_.back().session});
-  RunClose({own_session_});
 }
 
 bool NodeLink::NextCommand(absl::Duration timeout, Command& command) {
@@ -112,20 +107,6 @@ void NodeLink::RunOpen(const OpenCommand& command) {
   options_.inbox->Push(std::move(ready));
 }
 
-// Best effort: a session that cannot be closed ends with its lease.
-void NodeLink::RunClose(const CloseCommand& command) {
-  std::erase_if(sessions_, [&](const OpenedSession& opened) {
-    return opened.session == command.session;
-  });
-  const bool lost = command.session->lost.load(std::memory_order_acquire);
-  command.session->lost.store(true, std::memory_order_release);
-  if (lost || !healthy()) return;
-  control_
-      .close_session(command.session->id, epoch(),
-                     command.session->next_number++, CallTimeout())
-      .IgnoreError();
-}
-
 absl::Status NodeLink::CheckRunning() const {
   absl::MutexLock lock(&mutex_);
   if (stop_) {
@@ -154,6 +135,7 @@ void NodeLink::RunTimers() {
       // A command may take another call timeout.
       if (CheckRunning().ok() && clock_.Now() >= next_renewal_) RenewLeases();
     }
+    if (now >= NextLateClose()) CloseOneLate();
   } else if (now >= next_connect_) {
     // A failure only means another try later; a new reason is worth a line.
     const absl::Status connected = ConnectNow();

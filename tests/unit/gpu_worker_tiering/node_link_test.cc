@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -461,6 +462,45 @@ TEST_F(NodeLinkTest, StopRunsNoOpenThatWaitsAndClosesEverySession) {
   ASSERT_THAT(opened, SizeIs(2));
   EXPECT_EQ(opened[1], running);
   EXPECT_THAT(closed, ElementsAre(running, opened[0]));
+}
+
+TEST_F(NodeLinkTest, AStopWaitsForOneUnansweredCloseOnly) {
+  std::vector<SessionId> asked;
+  ASSERT_TRUE(Connect([&](ControlCalls& control) {
+                control.close_session =
+                    [&](SessionId session, Epoch, uint64_t,
+                        absl::Duration) -> absl::StatusOr<uint64_t> {
+                  asked.push_back(session);
+                  return absl::DeadlineExceededError("no answer");
+                };
+              }).ok());
+  for (uint64_t i = 1; i <= 4; ++i) OpenSession(i);
+
+  link_->Stop();
+
+  EXPECT_THAT(asked, SizeIs(1));
+}
+
+TEST_F(NodeLinkTest, WhatEndsWhileItsNodeIsAwayIsClosedWhenItIsBack) {
+  tiering_.heartbeat = absl::Milliseconds(100);
+  ASSERT_TRUE(Connect([](ControlCalls&) {}).ok());
+  const auto ended = OpenSession(1);
+  const auto stays = OpenSession(2);
+  const auto wait_for = [](auto condition) {
+    const absl::Time end = absl::Now() + kLong;
+    while (!condition() && absl::Now() < end) std::this_thread::yield();
+    return condition();
+  };
+
+  network_.SetFrozen(node_.port(), true);
+  ASSERT_TRUE(wait_for([this] { return !link_->healthy(); }));
+  link_->CloseSession(ended);
+  Next<CommandDone>();
+  EXPECT_EQ(node_.sessions(), 2);
+  network_.SetFrozen(node_.port(), false);
+
+  EXPECT_TRUE(wait_for([this] { return node_.sessions() == 1; }));
+  EXPECT_FALSE(stays->lost);
 }
 
 TEST_F(NodeLinkTest, LeasesTooShortForTheHeartbeatAreRefusedWithBoth) {
