@@ -41,7 +41,9 @@ int main(int argc, char** argv) {
   }
   auto port_file = farkv::PortFileWriter::Open(values.port_file);
   if (!port_file.ok()) return Report(port_file.status());
-  auto worker = farkv::Worker::Start(std::move(values), config);
+  // Nodes keep what a worker has opened; from then on a signal closes it first.
+  auto worker = farkv::Worker::Start(std::move(values), config,
+                                     [&signals] { signals.DrainFromNow(); });
   if (!worker.ok()) return Report(worker.status());
   farkv::PortFile ports;
   ports.numbers = {{"listen", (*worker)->port()},
@@ -51,8 +53,7 @@ int main(int argc, char** argv) {
   spdlog::info("ready: Generate API on port {}, admin on {}, metrics on {}",
                (*worker)->port(), (*worker)->admin_port(),
                (*worker)->metrics_port());
-  // Whoever has read the ports may expect the line above and a drain.
-  signals.DrainFromNow();
+  // Whoever has read the ports may expect the line above.
   if (auto s = port_file->Publish(ports); !s.ok()) return Report(s);
   const int signal = signals.Wait();
   spdlog::info("signal {}: draining", signal);

@@ -71,7 +71,8 @@ Worker::Worker(WorkerFlags flags) : flags_(std::move(flags)) {}
 Worker::~Worker() { StopServing(); }
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(
-    WorkerFlags flags, std::map<std::string, std::string> config) {
+    WorkerFlags flags, std::map<std::string, std::string> config,
+    std::function<void()> before_nodes) {
   std::unique_ptr<Worker> worker(new Worker(std::move(flags)));
   Worker& w = *worker;
   const std::string prefix = "farkv_worker_";
@@ -83,6 +84,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(
       w.metrics_.AddGauge(prefix + "waiting_requests", "Waiting requests")};
   EngineOptions options = w.flags_.engine;
   options.metrics = &w.metrics_;
+  options.before_nodes = std::move(before_nodes);
   FARKV_ASSIGN_OR_RETURN(w.engine_, Engine::Create(std::move(options)));
   w.generation_ = std::make_unique<GenerationServiceImpl>(*w.engine_);
   w.admin_ = std::make_unique<WorkerAdminService>(

@@ -3,6 +3,7 @@
 #ifndef FARKV_GPU_WORKER_WORKER_H_
 #define FARKV_GPU_WORKER_WORKER_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,9 +26,11 @@ class WorkerAdminService;
 
 class Worker {
  public:
-  // Ready to serve when it returns. `config` is shown by the admin service.
+  // Ready to serve when it returns. `config` is shown by the admin service;
+  // `before_nodes`: EngineOptions.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(
-      WorkerFlags flags, std::map<std::string, std::string> config);
+      WorkerFlags flags, std::map<std::string, std::string> config,
+      std::function<void()> before_nodes);
 
   ~Worker();
 

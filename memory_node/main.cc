@@ -78,12 +78,13 @@ int main(int argc, char** argv) {
   }
   auto port_file = farkv::PortFileWriter::Open(options.port_file);
   if (!port_file.ok()) return Report(faults, port_file.status());
+  // It makes a socket file; from here on a signal removes it first.
+  signals.DrainFromNow();
   auto node = farkv::Node::Start(options, UcxFactory(options, faults),
                                  [&signals] { signals.Interrupt(); });
   if (!node.ok()) return Report(faults, node.status());
 
   // It prefaults by itself, which may take long; main waits for signals.
-  signals.DrainFromNow();
   int signal = signals.Wait();
   if (signal == 0) {  // prefaulted, or not to be had
     if (auto s = (*node)->BeginServing(); !s.ok()) return Report(faults, s);

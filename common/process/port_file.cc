@@ -45,7 +45,9 @@ absl::StatusOr<PortFileWriter> PortFileWriter::Open(const std::string& path) {
   }
   writer.path_ = path;
   writer.temporary_ = absl::StrCat(path, ".", getpid(), ".tmp");
+  // Only tried: a program that is ended while it starts leaves nothing.
   FARKV_RETURN_IF_ERROR(Write(writer.temporary_, ""));
+  std::remove(writer.temporary_.c_str());
   return writer;
 }
 

@@ -17,8 +17,8 @@ class ShutdownSignals {
   ShutdownSignals(const ShutdownSignals&) = delete;
   ShutdownSignals& operator=(const ShutdownSignals&) = delete;
 
-  // The start is over: the next signal asks to drain. Until this is called one
-  // ends the process with exit code 128 + its number: nothing was promised yet.
+  // From here on something would be left behind: the next signal asks to drain.
+  // Until this is called one ends the process with exit code 128 + its number.
   void DrainFromNow();
   // Sleeps until the first signal after DrainFromNow and returns its number.
   // The one behind it ends the process at once, as above. 0 when it was

@@ -45,6 +45,7 @@ absl::StatusOr<std::unique_ptr<Engine::Loop>> Engine::Loop::Create(
                        .logit_rows = o.max_sequences},
                       *loop->device_));
   loop->decoder_ = std::make_unique<Decoder>(std::move(decoder));
+  if (o.before_nodes) o.before_nodes();
   FARKV_ASSIGN_OR_RETURN(
       loop->cache_,
       KvCache::CreateWith(o.tiering, config.Geometry(o.kv_dtype),

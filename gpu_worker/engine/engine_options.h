@@ -70,6 +70,8 @@ struct EngineOptions {
   int await_stores_every = 0;
   CacheSink cache_sink;        // may be empty
   Metrics* metrics = nullptr;  // borrowed; may be null
+  // Called when the model is loaded, before the first node hears of the worker.
+  std::function<void()> before_nodes;
 
   // INVALID_ARGUMENT naming the flag, its value and the allowed range.
   absl::Status Validate() const;
