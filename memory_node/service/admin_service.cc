@@ -145,20 +145,40 @@ grpc::ServerUnaryReactor* AdminService::ListEvictions(
   return Answer(context, list());
 }
 
+// A scrub of a whole pool takes minutes, and others wait behind it.
+grpc::ServerUnaryReactor* AdminService::InTurn(
+    grpc::CallbackServerContext* context,
+    absl::AnyInvocable<absl::Status() &&> work) {
+  if (waiting_.fetch_add(1) >= kMaxWaiting) {
+    waiting_.fetch_sub(1);
+    return Answer(context, absl::ResourceExhaustedError(absl::StrCat(
+                               kMaxWaiting,
+                               " verifications and replays run or wait on this "
+                               "node already; try again later")));
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  parts_.executor->Execute(
+      [this, context, reactor, work = std::move(work)]() mutable {
+        const absl::Status status =
+            context->IsCancelled() ? absl::CancelledError("the caller has gone")
+                                   : std::move(work)();
+        waiting_.fetch_sub(1);
+        reactor->Finish(ToGrpcStatus(status));
+      });
+  return reactor;
+}
+
 grpc::ServerUnaryReactor* AdminService::ReplayEviction(
     grpc::CallbackServerContext* context,
     const admin::v1::ReplayEvictionRequest* request,
     admin::v1::ReplayEvictionResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  parts_.executor->Execute([this, request, response, reactor] {
-    const absl::StatusOr<Replay> replay = parts_.replay(request->decision_id());
-    if (replay.ok()) {
-      response->set_same(replay->same);
-      response->set_digest(ReplyDigest(replay->reply));
-    }
-    reactor->Finish(ToGrpcStatus(replay.status()));
+  return InTurn(context, [this, request, response]() -> absl::Status {
+    FARKV_ASSIGN_OR_RETURN(const Replay replay,
+                           parts_.replay(request->decision_id()));
+    response->set_same(replay.same);
+    response->set_digest(ReplyDigest(replay.reply));
+    return absl::OkStatus();
   });
-  return reactor;
 }
 
 grpc::ServerUnaryReactor* AdminService::ListPeers(
@@ -201,28 +221,21 @@ grpc::ServerUnaryReactor* AdminService::Verify(
     grpc::CallbackServerContext* context,
     const admin::v1::VerifyRequest* request,
     admin::v1::VerifyResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  parts_.executor->Execute([this, context, request, response, reactor] {
-    const auto verify = [&]() -> absl::Status {
-      std::optional<SessionId> session;
-      if (!request->session_id().empty()) {
-        FARKV_ASSIGN_OR_RETURN(
-            const SessionPattern pattern,
-            SessionPattern::FromBytes(request->session_id()));
-        FARKV_ASSIGN_OR_RETURN(session, parts_.directory->Resolve(pattern));
-      }
-      FARKV_ASSIGN_OR_RETURN(const ScrubResult result,
-                             parts_.scrubber->Run(session, [context] {
-                               return context->IsCancelled();
-                             }));
-      response->set_pages_checked(result.pages);
-      response->set_rows_checked(result.rows);
-      response->set_mismatches(result.mismatches);
-      return absl::OkStatus();
-    };
-    reactor->Finish(ToGrpcStatus(verify()));
+  return InTurn(context, [this, context, request, response]() -> absl::Status {
+    std::optional<SessionId> session;
+    if (!request->session_id().empty()) {
+      FARKV_ASSIGN_OR_RETURN(const SessionPattern pattern,
+                             SessionPattern::FromBytes(request->session_id()));
+      FARKV_ASSIGN_OR_RETURN(session, parts_.directory->Resolve(pattern));
+    }
+    const auto stop = [context] { return context->IsCancelled(); };
+    FARKV_ASSIGN_OR_RETURN(const ScrubResult result,
+                           parts_.scrubber->Run(session, stop));
+    response->set_pages_checked(result.pages);
+    response->set_rows_checked(result.rows);
+    response->set_mismatches(result.mismatches);
+    return absl::OkStatus();
   });
-  return reactor;
 }
 
 }  // namespace farkv

@@ -3,11 +3,13 @@
 #ifndef FARKV_MEMORY_NODE_SERVICE_ADMIN_SERVICE_H_
 #define FARKV_MEMORY_NODE_SERVICE_ADMIN_SERVICE_H_
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
 #include <utility>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/async/executor.h"
@@ -34,6 +36,9 @@ struct NodeIdentity {
 class AdminService final
     : public farkv::admin::v1::AdminService::CallbackService {
  public:
+  // How many calls may wait for their turn on the executor; RESOURCE_EXHAUSTED
+  // beyond.
+  static constexpr int kMaxWaiting = 16;
   // Borrowed, outlive the service. Verify runs on `executor`, one at a time;
   // so does `replay`, which computes a decision of the log again
   // (memory_node/data/decide_handler.h).
@@ -95,9 +100,14 @@ class AdminService final
       farkv::admin::v1::VerifyResponse* response) override;
 
  private:
+  // Runs `work` on the executor, unless its caller has gone by then.
+  grpc::ServerUnaryReactor* InTurn(grpc::CallbackServerContext* context,
+                                   absl::AnyInvocable<absl::Status() &&> work);
+
   const Parts parts_;
   const NodeIdentity identity_;
   const absl::Time started_;
+  std::atomic<int> waiting_{0};  // on the executor, the running one too
 };
 
 }  // namespace farkv
