@@ -33,8 +33,10 @@ class ShutdownTest : public ::testing::Test {
     ExpectSurvivorsEndClean(worker_.get(), *cluster_, recoveries_);
   }
 
-  void StartNode() {
+  void StartNode() { StartNodes(1); }
+  void StartNodes(int count) {
     bench::NodeClusterOptions options;
+    options.num_nodes = count;
     options.bin_dir = BinDir();
     options.t1_bytes = "64MiB";
     options.extra_flags = {"--drain-grace=" + drain_grace_};
@@ -148,6 +150,32 @@ TEST_F(ShutdownTest, ASecondSigtermEndsAWorkerAtOnce) {
   EXPECT_FALSE(ReadToEnd().ok());
 }
 
+// Its lease is much longer than the test waits.
+TEST_F(ShutdownTest, ASigtermBetweenTwoNodesClosesWhatTheFirstHasOpened) {
+  StartNodes(2);
+  const TemporaryFolder folder;
+  ChildProcess& slow = cluster_->nodes().back().process;
+  slow.Signal(SIGSTOP);
+  auto worker = ChildProcess::Start(
+      {BinDir() + "/farkv-worker", "--listen=127.0.0.1:0",
+       "--admin-listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0",
+       "--model=" + ReasonerDir(), "--lease=10m",
+       "--port-file=" + folder.path() + "/worker.json",
+       "--memory-nodes=" + absl::StrJoin(cluster_->Addresses(), ",")},
+      folder.path() + "/worker.log");
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  const absl::Time end = absl::Now() + absl::Seconds(30);
+  while (ReadMetrics(node().metrics_port)["farkv_node_sessions"] < 1) {
+    ASSERT_LT(absl::Now(), end);
+  }
+
+  worker->Signal(SIGTERM);
+  slow.Signal(SIGCONT);
+
+  EXPECT_EQ(worker->Wait(absl::Seconds(30)).value_or(-1), 0);
+  EXPECT_TRUE(cluster_->AwaitSettled().ok());
+}
+
 TEST_F(ShutdownTest, ANodeWaitsForItsSessionsUntilASecondSigterm) {
   drain_grace_ = "10m";  // nothing but the signal ends it
   recoveries_ = Recoveries::kAllowed;
@@ -191,19 +219,29 @@ TEST_F(ShutdownTest, ANodeThatDrainsServesARunningRequestToItsEnd) {
   EXPECT_EQ(node().process.Wait(absl::Seconds(60)).value_or(-1), 0);
 }
 
-// User and system time of a process so far.
-absl::Duration CpuTime(pid_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
-  std::string text;
-  std::getline(file, text);
-  // The name, in parentheses, may contain anything.
-  std::istringstream fields(text.substr(text.rfind(')') + 2));
-  std::string skipped;
-  for (int field = 3; field < 14; ++field) fields >> skipped;
-  int64_t user = 0;
-  int64_t system = 0;
-  fields >> user >> system;
-  return absl::Seconds(user + system) / sysconf(_SC_CLK_TCK);
+// Of all threads of a process so far: what one that spins uses, and how often
+// one that polls has gone to sleep.
+struct Use {
+  absl::Duration cpu;
+  int64_t sleeps = 0;
+};
+
+Use UseOf(pid_t pid) {
+  Use use;
+  const std::string tasks = absl::StrCat("/proc/", pid, "/task");
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+    int64_t nanoseconds = 0;
+    std::ifstream(task.path() / "schedstat") >> nanoseconds;
+    use.cpu += absl::Nanoseconds(nanoseconds);
+    std::ifstream status(task.path() / "status");
+    for (std::string word; status >> word;) {
+      int64_t sleeps = 0;
+      if (word == "voluntary_ctxt_switches:" && status >> sleeps) {
+        use.sleeps += sleeps;
+      }
+    }
+  }
+  return use;
 }
 
 TEST_F(ShutdownTest, ANodeWithNothingToDoUsesNoProcessor) {
@@ -212,17 +250,27 @@ TEST_F(ShutdownTest, ANodeWithNothingToDoUsesNoProcessor) {
   worker_->process().Signal(SIGTERM);
   ASSERT_EQ(worker_->process().Wait(absl::Seconds(30)).value_or(-1), 0);
   ChildProcess& process = node().process;
-  ASSERT_GT(CpuTime(process.pid()), absl::ZeroDuration());
-  absl::Duration least = absl::InfiniteDuration();
+  ASSERT_GT(UseOf(process.pid()).cpu, absl::ZeroDuration());
+  ASSERT_GT(UseOf(process.pid()).sleeps, 0);
+  // A poll each millisecond would sleep 2,000 times in a window.
+  constexpr int64_t kFewSleeps = 100;
+  absl::Duration least_cpu = absl::InfiniteDuration();
+  int64_t fewest_sleeps = 2000;
 
   // The end of the worker's session may fall into the first ones.
-  for (int i = 0; i < 5 && least > absl::Milliseconds(30); ++i) {
-    const absl::Duration before = CpuTime(process.pid());
+  for (int i = 0; i < 5; ++i) {
+    const Use before = UseOf(process.pid());
     ASSERT_FALSE(process.Wait(absl::Seconds(2)).ok());
-    least = std::min(least, CpuTime(process.pid()) - before);
+    const Use after = UseOf(process.pid());
+    least_cpu = std::min(least_cpu, after.cpu - before.cpu);
+    fewest_sleeps = std::min(fewest_sleeps, after.sleeps - before.sleeps);
+    if (least_cpu <= absl::Milliseconds(30) && fewest_sleeps < kFewSleeps) {
+      break;
+    }
   }
 
-  EXPECT_LE(least, absl::Milliseconds(30));
+  EXPECT_LE(least_cpu, absl::Milliseconds(30));
+  EXPECT_LT(fewest_sleeps, kFewSleeps);
 }
 
 // The port of /metrics of the first node that a bench has started, once pages
@@ -276,6 +324,28 @@ TEST_F(ShutdownTest, OnlyTheFaultProgramsKnowFaults) {
                   "--t1-bytes=64MiB"});
   EXPECT_EQ(faults.exit_code, 2) << faults.output;
   EXPECT_THAT(faults.output, HasSubstr("nonsense"));
+}
+
+// By the classes' names, which a program holds that can make one of them.
+TEST(ProgramsTest, FaultsAndTheFakeDeviceAreLinkedIntoTheFaultProgramsOnly) {
+  const auto knows = [](const std::string& program, const std::string& name) {
+    std::ifstream file(BinDir() + program, std::ios::binary);
+    std::ostringstream bytes;
+    bytes << file.rdbuf();
+    return bytes.str().find(name) != std::string::npos;
+  };
+  for (const char* program :
+       {"/farkv-memory-node", "/farkv-worker", "/farkv-bench", "/farkvctl"}) {
+    EXPECT_TRUE(knows(program, "farkv")) << program;
+    EXPECT_FALSE(knows(program, "FaultTransportImpl")) << program;
+    EXPECT_FALSE(knows(program, "FakeStream")) << program;
+  }
+  for (const char* program : {"/farkv-memory-node-faults",
+                              "/farkv-worker-faults", "/farkv-bench-faults"}) {
+    EXPECT_TRUE(knows(program, "FaultTransportImpl")) << program;
+  }
+  EXPECT_TRUE(knows("/farkv-worker-faults", "FakeStream"));
+  EXPECT_TRUE(knows("/farkv-bench-faults", "FakeStream"));
 }
 
 }  // namespace
