@@ -5,7 +5,8 @@
 #   scripts/test.sh --fast  release build, unit and conformance tests only
 #   scripts/test.sh --all   every test, then unit, conformance and model tests
 #                           under AddressSanitizer and UBSan, then the tests
-#                           labelled tsan under ThreadSanitizer
+#                           labelled tsan under ThreadSanitizer, and a part
+#                           of the presets debug and fuzz
 #
 # FARKV_JOBS sets the number of parallel jobs (default: 2).
 set -eu
@@ -61,5 +62,8 @@ if [ "$mode" = --all ]; then
   run asan -L '^(unit|conformance|model)$' -LE '^bench$'
   build tsan farkv_tests_tsan
   run tsan -L '^tsan$' -LE '^bench$'
+  # Nothing else configures these presets: a part of each must build.
+  build debug base_test
+  build fuzz page_header_fuzz
 fi
 echo "== all done"
