@@ -1,6 +1,5 @@
-// The share of T0 that a sequence is promised when it is admitted. DESIGN 13:
-// planned beta part + tail + two intervals; the whole context without nodes.
-// Pure.
+// The share of T0 that a sequence is promised when it is admitted:
+// common/plan/t0_share.h. Pure.
 #ifndef FARKV_GPU_WORKER_TIERING_ADMISSION_H_
 #define FARKV_GPU_WORKER_TIERING_ADMISSION_H_
 

@@ -1,50 +1,13 @@
 #include "gpu_worker/tiering/cold_mode.h"
 
-#include <algorithm>
-#include <vector>
-
 namespace farkv {
 namespace {
 
-// The share of the present step's time that a change must leave at most.
-constexpr double kChangeBelow = 0.9;
 constexpr double kTryBelow = 1.5;
 constexpr absl::Duration kOld = absl::Seconds(20);
 constexpr int kTrialSteps = 2;
 
-absl::Duration TimeFor(uint64_t amount, double per_second) {
-  if (amount == 0) return absl::ZeroDuration();
-  if (per_second <= 0) return absl::InfiniteDuration();
-  return absl::Seconds(static_cast<double>(amount) / per_second);
-}
-
 }  // namespace
-
-ColdCosts CostsOf(const ColdWork& work, const NodeFigures& figures) {
-  ColdCosts costs;
-  costs.fetch = TimeFor(work.fetch_bytes, figures.link_bytes_per_second);
-  if (!work.ahead) costs.fetch += work.layers * figures.round_trip;
-  costs.push = work.layers * figures.round_trip +
-               TimeFor(work.message_bytes, figures.link_bytes_per_second);
-  if (figures.attend_rows_per_second > 0) {
-    costs.push += TimeFor(work.attend_rows, figures.attend_rows_per_second);
-  }
-  return costs;
-}
-
-StepTimes StepTimesOf(const ColdWork& work, const ColdCosts& costs,
-                      const OwnTimes& own) {
-  StepTimes step;
-  step.fetch = work.ahead ? std::max(own.fetching, costs.fetch)
-                          : own.fetching + costs.fetch;
-  step.push = own.pushing + costs.push * own.visible_push;
-  return step;
-}
-
-bool BetterPushedDown(const StepTimes& step, bool pushes) {
-  return pushes ? step.fetch >= step.push * kChangeBelow
-                : step.push < step.fetch * kChangeBelow;
-}
 
 bool WorthATry(const StepTimes& step, bool pushes) {
   return pushes ? step.fetch < step.push * kTryBelow
@@ -108,28 +71,6 @@ const char* ColdModeName(ColdMode mode) {
       return "pushdown";
   }
   return "unknown";
-}
-
-int CountSubtrees(std::span<const int32_t> pages) {
-  struct Subtree {
-    int level;
-    int32_t index;
-  };
-  std::vector<Subtree> stack;
-  for (const int32_t page : pages) {
-    stack.push_back({0, page});
-    while (stack.size() > 1) {
-      const Subtree& right = stack.back();
-      const Subtree& left = stack[stack.size() - 2];
-      const bool siblings = left.level == right.level && left.index % 2 == 0 &&
-                            left.index + 1 == right.index;
-      if (!siblings) break;
-      const Subtree parent{left.level + 1, left.index / 2};
-      stack.resize(stack.size() - 2);
-      stack.push_back(parent);
-    }
-  }
-  return static_cast<int>(stack.size());
 }
 
 }  // namespace farkv

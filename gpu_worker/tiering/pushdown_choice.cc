@@ -3,28 +3,12 @@
 #include <algorithm>
 #include <bit>
 
-#include "common/page/t2_codec.h"
+#include "common/plan/cold_bytes.h"
 #include "common/telemetry/log.h"
 #include "gpu_worker/tiering/pushdown.h"
 
 namespace farkv {
 namespace {
-
-// Beside rows and results: a checksum per row that is fetched; what names a
-// page, and frames a sequence, in an attend request and its answer.
-constexpr uint64_t kRowExtraBytes = 4;
-constexpr uint64_t kPageExtraBytes = 24;
-constexpr uint64_t kSequenceExtraBytes = 256;
-
-uint64_t WireBytes(const KvGeometry& geometry, const PagePlace& place,
-                   uint64_t slots) {
-  const auto heads = static_cast<uint64_t>(geometry.num_kv_heads);
-  if (place.tier == Tier::kT2) {
-    return heads * T2HeadLayout::Of(geometry, place.t2_bits).head_bytes;
-  }
-  const auto rows = static_cast<uint64_t>(std::popcount(slots));
-  return geometry.BlockBytes(rows) + heads * rows * kRowExtraBytes;
-}
 
 // The share of its rows that a step of the sequence reads, all layers together.
 double ReadShare(const Sequence& sequence, int num_layers) {
@@ -65,7 +49,6 @@ void Pushdown::AddWork(const Sequence& sequence,
                        std::vector<ColdWork>& work) const {
   const double share = ReadShare(sequence, geometry_.num_layers);
   const auto layers = static_cast<uint64_t>(geometry_.num_layers);
-  const auto query_heads = static_cast<uint64_t>(num_query_heads_);
   std::vector<std::vector<int32_t>> pages(work.size());
   for (int i = 0; i < sequence.table.num_pages(); ++i) {
     const Page& page = sequence.table.page(i);
@@ -73,22 +56,20 @@ void Pushdown::AddWork(const Sequence& sequence,
     if (page.cold() == 0 || remote.node < 0) continue;
     const auto node = static_cast<size_t>(remote.node);
     pages[node].push_back(page.index);
+    const PagePlace& place = remote.places.front();
+    const auto cold = static_cast<uint64_t>(std::popcount(page.cold()));
     work[node].fetch_bytes += Scale(
-        share,
-        layers * WireBytes(geometry_, remote.places.front(), page.cold()));
+        share, layers * FetchBytes(geometry_, place.tier, place.t2_bits, cold));
     work[node].attend_rows +=
         Scale(share, layers * static_cast<uint64_t>(std::popcount(page.alive)) *
                          static_cast<uint64_t>(geometry_.num_kv_heads));
   }
   for (size_t node = 0; node < pages.size(); ++node) {
     if (pages[node].empty()) continue;
-    const uint64_t queries = query_heads * geometry_.VectorBytes();
-    const uint64_t results =
-        static_cast<uint64_t>(CountSubtrees(pages[node])) * query_heads *
-        static_cast<uint64_t>(geometry_.head_dim + 2) * sizeof(float);
+    const auto subtrees = static_cast<uint64_t>(CountSubtrees(pages[node]));
     work[node].message_bytes +=
-        layers * (queries + results + kSequenceExtraBytes +
-                  pages[node].size() * kPageExtraBytes);
+        layers * AttendMessageBytes(geometry_, num_query_heads_, subtrees,
+                                    pages[node].size());
     work[node].ahead &=
         sequence.spec.selection.policy == SelectionPolicy::kNone;
   }

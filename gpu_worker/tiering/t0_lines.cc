@@ -7,20 +7,17 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/parse.h"
+#include "common/plan/t0_share.h"
 
 namespace farkv {
 
 absl::StatusOr<T0Lines> T0Lines::Create(Device& device,
                                         const KvGeometry& geometry,
                                         int granularity, uint64_t t0_bytes) {
-  constexpr size_t kAlignment = 64;
   T0Lines lines;
   lines.granularity_ = granularity;
-  const size_t rows_bytes =
-      geometry.BlockBytes(static_cast<size_t>(granularity));
-  lines.line_bytes_ = (rows_bytes + kAlignment - 1) / kAlignment * kAlignment;
-  lines.set_bytes_ =
-      static_cast<uint64_t>(geometry.num_layers) * lines.line_bytes_;
+  lines.line_bytes_ = T0LineBytes(geometry, granularity);
+  lines.set_bytes_ = T0SetBytes(geometry, granularity);
   const uint64_t num_sets = std::min<uint64_t>(
       t0_bytes / lines.set_bytes_, std::numeric_limits<LineSetId>::max());
   if (num_sets == 0) {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "common/plan/cold_bytes.h"
 #include "gpu_worker/tiering/step_meter.h"
 #include "gtest/gtest.h"
 
@@ -233,6 +234,12 @@ TEST(StepMeterTest, TheModesAreComparedWhereOneFollowsTheOther) {
 
   EXPECT_EQ(meter.Get().pushing, absl::Milliseconds(60));
   EXPECT_NEAR(Milliseconds(meter.Get().fetching), 120, 1e-3);
+}
+
+TEST(ColdModeTest, ThePlanKnowsTheBoundsOfAPrefetch) {
+  EXPECT_EQ(TieringOptions().max_layer_fetch_bytes, kMaxLayerFetchBytes);
+  EXPECT_EQ(TieringOptions().staging_bytes, kStagingBytes);
+  EXPECT_EQ(TieringOptions().prefetch_layers, kPrefetchLayers);
 }
 
 TEST(ColdModeTest, SubtreesAreTheMaximalAlignedOnes) {
