@@ -50,6 +50,7 @@ DataPlaneOptions MakeDataPlaneOptions(const NodeOptions& options,
   DataPlaneOptions made;
   made.peers.silence = 3 * options.max_lease;
   made.on_new_peer = std::move(on_new_peer);
+  made.max_leaf_bytes = options.max_attend_leaf_bytes;
   return made;
 }
 

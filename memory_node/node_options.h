@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/page/attend_limits.h"
 #include "common/process/flags.h"
 #include "common/rpc/tls_options.h"
 #include "common/telemetry/log.h"
@@ -34,6 +35,8 @@ struct NodeOptions {
   int64_t numa_node = -1;  // -1: not bound
   int64_t threads = 4;     // copy rows, handle messages
   absl::Duration max_lease = absl::Seconds(30);
+  // Of the leaves of one attend request.
+  uint64_t max_attend_leaf_bytes = kMaxAttendLeafBytes;
   absl::Duration drain_grace = absl::Seconds(10);
   uint64_t scrub_rate = uint64_t{1} << 30;  // bytes per second of Verify
   TlsOptions tls;

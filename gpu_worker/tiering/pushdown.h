@@ -114,6 +114,10 @@ class Pushdown {
   absl::Status Start(const std::shared_ptr<Attend>& attend, int layer);
   absl::Status SendTo(int node, int layer, const float* queries, float scale);
   uint64_t ReplyBytes(size_t pages) const;
+  bool IsFull(const Attend& attend, size_t pages, size_t part,
+              size_t more) const;
+  // Of one request.
+  size_t MaxPages() const;
   // On the thread that runs the attention.
   void Receive(int layer);
   void KeepGlobals(StepPart& part, size_t index);

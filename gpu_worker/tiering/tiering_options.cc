@@ -78,6 +78,9 @@ absl::Status TieringOptions::Validate() const {
   FARKV_RETURN_IF_ERROR(CheckRange("max_layer_fetch_bytes",
                                    max_layer_fetch_bytes, uint64_t{1},
                                    std::numeric_limits<uint64_t>::max()));
+  FARKV_RETURN_IF_ERROR(CheckRange("max_attend_leaf_bytes",
+                                   max_attend_leaf_bytes, uint64_t{1},
+                                   kMaxAttendLeafBytes));
   return CheckRange("--t0-bytes", t0_bytes, uint64_t{1},
                     std::numeric_limits<uint64_t>::max());
 }

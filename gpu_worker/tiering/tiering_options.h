@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/page/attend_limits.h"
 #include "common/policy/placement.h"
 #include "common/rpc/tls_options.h"
 
@@ -41,6 +42,9 @@ struct TieringOptions {
   // refused, so that its sequences run apart. With checksums below what a
   // transport takes in at a time (UcxOptions::max_incoming_bytes).
   uint64_t max_layer_fetch_bytes = uint64_t{896} << 20;
+  // Of the leaves that one attend request makes a node compute; nodes refuse
+  // more than the default.
+  uint64_t max_attend_leaf_bytes = kMaxAttendLeafBytes;
   // Layers whose cold rows may be on their way ahead of the computing one.
   int prefetch_layers = 2;
   // Only the -faults programs set it: what the fault decorator injects.

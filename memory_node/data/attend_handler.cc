@@ -9,6 +9,7 @@
 #include "common/base/bf16.h"
 #include "common/base/endian.h"
 #include "common/base/status_macros.h"
+#include "common/page/attend_limits.h"
 #include "common/page/bodies.h"
 #include "common/page/page_format.h"
 #include "common/page/t2_codec.h"
@@ -28,10 +29,6 @@ struct Part {
   std::vector<PageRuns> pages;
   KeptLeaves leaves;
 };
-
-// Bound of one request: the partials and weights of all its leaves, pages
-// without live rows included.
-constexpr uint64_t kMaxLeafBytes = uint64_t{256} << 20;
 
 absl::Status CheckSessionsAreDifferent(const AttendRequest& request) {
   std::set<SessionId> seen;
@@ -53,22 +50,21 @@ absl::Status CheckGeometry(const KvGeometry& asked, const KvGeometry& session) {
       session.head_dim, " ", DTypeName(session.dtype)));
 }
 
-// Each leaf has, per query head, 64 weights and a partial; a message of bytes
-// may name pages that take gigabytes.
-absl::Status CheckLeaves(const AttendRequest& request) {
+// A message of bytes may name pages whose leaves take gigabytes.
+absl::Status CheckLeaves(const AttendRequest& request, uint64_t most) {
   uint64_t pages = 0;
   for (const AttendSequence& sequence : request.sequences) {
     pages += sequence.pages.size();
   }
   const uint64_t leaf_bytes =
-      sizeof(float) * static_cast<uint64_t>(request.num_query_heads) *
-      (uint64_t{kPageTokens} + 2 +
-       static_cast<uint64_t>(request.geometry.head_dim));
-  if (pages <= kMaxLeafBytes / leaf_bytes) return absl::OkStatus();
+      AttendLeafBytes(request.num_query_heads, request.geometry.head_dim);
+  if (pages <= std::max<uint64_t>(most / leaf_bytes, 1)) {
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       "an attend request of ", pages, " pages and ", request.num_query_heads,
-      " query heads; its leaves may take ", kMaxLeafBytes,
-      " bytes, each takes ", leaf_bytes));
+      " query heads; its leaves may take ", most, " bytes, each takes ",
+      leaf_bytes));
 }
 
 bool HasLiveRows(const AttendPage& page) {
@@ -267,7 +263,7 @@ absl::StatusOr<std::vector<std::byte>> AttendPages(
   FARKV_ASSIGN_OR_RETURN(const AttendRequest request,
                          DecodeAttendRequest(body));
   FARKV_RETURN_IF_ERROR(CheckSessionsAreDifferent(request));
-  FARKV_RETURN_IF_ERROR(CheckLeaves(request));
+  FARKV_RETURN_IF_ERROR(CheckLeaves(request, context.max_leaf_bytes));
   std::vector<AttendSequenceReply> replies(request.sequences.size());
   std::vector<Part> parts;
   parts.reserve(request.sequences.size());

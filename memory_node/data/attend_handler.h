@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/thread_pool.h"
+#include "common/page/attend_limits.h"
 #include "memory_node/data/attend_scores.h"
 #include "memory_node/data/data_metrics.h"
 #include "memory_node/directory/directory.h"
@@ -23,6 +24,8 @@ struct AttendContext {
   AttendScores& scores;
   ThreadPool& pool;  // computes; shared by all requests
   DataMetrics& metrics;
+  // Of one request.
+  uint64_t max_leaf_bytes = kMaxAttendLeafBytes;
 };
 
 // Whose message, and what its header says.

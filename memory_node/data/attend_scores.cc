@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "kernels/attention.h"
@@ -36,6 +37,32 @@ absl::Status CheckGlobals(const AttendGlobals& globals,
         m, ", l is ", l, "; a leaf's m is ", leaves.m[i]));
   }
   return absl::OkStatus();
+}
+
+template <typename T>
+void Append(const std::vector<T>& from, std::vector<T>& to) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+// Leaves of pages that are there already: a request came again.
+void DropPages(KeptLeaves& leaves, const std::vector<int32_t>& there) {
+  const absl::flat_hash_set<int32_t> known(there.begin(), there.end());
+  KeptLeaves fresh;
+  fresh.step = leaves.step;
+  const size_t pages = leaves.pages.size();
+  for (size_t i = 0; i < pages; ++i) {
+    if (known.contains(leaves.pages[i])) continue;
+    fresh.pages.push_back(leaves.pages[i]);
+    const auto copy = [&](const std::vector<float>& from,
+                          std::vector<float>& to) {
+      const auto each = static_cast<ptrdiff_t>(from.size() / pages);
+      const auto first = from.begin() + static_cast<ptrdiff_t>(i) * each;
+      to.insert(to.end(), first, first + each);
+    };
+    copy(leaves.weights, fresh.weights);
+    copy(leaves.m, fresh.m);
+  }
+  leaves = std::move(fresh);
 }
 
 }  // namespace
@@ -92,7 +119,9 @@ bool AttendScores::Keep(const SessionId& session, int32_t layer,
     return true;
   }
   const auto found = scores->kept.find(layer);
-  if (found != scores->kept.end()) {
+  if (found != scores->kept.end() && found->second.step == leaves.step) {
+    DropPages(leaves, found->second.pages);
+  } else if (found != scores->kept.end()) {
     if (found->second.step > leaves.step) return true;
     kept_bytes_ -= found->second.bytes();
     scores->kept.erase(found);
@@ -100,7 +129,14 @@ bool AttendScores::Keep(const SessionId& session, int32_t layer,
   const size_t bytes = leaves.bytes();
   if (kept_bytes_ + bytes > max_bytes_) return false;
   kept_bytes_ += bytes;
-  scores->kept.emplace(layer, std::move(leaves));
+  KeptLeaves& kept = scores->kept[layer];
+  if (kept.pages.empty()) {
+    kept = std::move(leaves);
+  } else {
+    Append(leaves.pages, kept.pages);
+    Append(leaves.weights, kept.weights);
+    Append(leaves.m, kept.m);
+  }
   return true;
 }
 

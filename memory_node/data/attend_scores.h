@@ -57,9 +57,10 @@ class AttendScores {
   // globals that no attention can have; nothing is added then.
   absl::Status Apply(const SessionId& session, int32_t layer,
                      const KvGeometry& geometry, const AttendGlobals& globals);
-  // False when there is no room: nothing is kept of the layer then. Leaves of
-  // an older step than those that are there, or of one that was added already
-  // (a late repetition), are dropped.
+  // False when there is no room: none of `leaves` is kept then. Those of the
+  // step that is there join it, pages that it has already excepted: a sequence
+  // may come in several requests, and a request twice. Leaves of an older step,
+  // or of one that was added already (a late repetition), are dropped.
   bool Keep(const SessionId& session, int32_t layer, KeptLeaves leaves);
   // Applies the request's globals; returns the sums of its pages since the
   // collection before. The last collection again gets the same answer; an

@@ -39,6 +39,8 @@ struct DataPlaneOptions {
   size_t max_reply_bytes = size_t{1} << 30;
   // Of attended leaves' weights; beyond it their scores are lost.
   size_t max_score_bytes = size_t{1} << 30;
+  // Of the leaves of one attend request, which is refused beyond it.
+  uint64_t max_leaf_bytes = kMaxAttendLeafBytes;
   PeerLimits peers;
   // Told of a peer's first message: CloseSilentPeers may be due earlier. On
   // the transport's executor; may be empty.
@@ -88,7 +90,9 @@ class DataPlane {
   Answer Scores(const DataCaller& caller, const Incoming& incoming);
   OperationMetrics& MetricsOf(MessageType type);
   Answer Run(const DataCaller& caller, const Incoming& incoming);
-  AttendContext Context() { return {directory_, scores_, pool_, metrics_}; }
+  AttendContext Context() {
+    return {directory_, scores_, pool_, metrics_, options_.max_leaf_bytes};
+  }
   void Send(const Incoming& incoming, Answer answer);
 
   const DataPlaneOptions options_;

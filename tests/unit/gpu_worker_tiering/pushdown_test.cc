@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/thread_pool.h"
+#include "common/page/attend_limits.h"
 #include "gpu_worker/tiering/attend_reply_check.h"
 #include "gtest/gtest.h"
 #include "harness.h"
@@ -26,6 +27,7 @@ struct Case {
   DType dtype = DType::kBf16;
   const char* device = "cpu";
   int query_heads = kQueryHeads;  // over two KV heads
+  size_t leaves_per_request = 0;  // 0: any number
 };
 
 TieringOptions Options(int granularity) {
@@ -76,9 +78,14 @@ TEST_P(PushdownTest, ChangesNoBitOfOutputsAndScores) {
 
   std::vector<std::unique_ptr<Node>> nodes;
   for (int i = 0; i < given.num_nodes; ++i) {
-    nodes.push_back(StartInProcessNode(
-                        InProcessNodeOptions("n" + std::to_string(i)), nullptr)
-                        .value());
+    NodeOptions node = InProcessNodeOptions("n" + std::to_string(i));
+    if (given.leaves_per_request > 0) {
+      node.max_attend_leaf_bytes =
+          given.leaves_per_request *
+          AttendLeafBytes(given.query_heads, geometry.head_dim);
+      options.max_attend_leaf_bytes = node.max_attend_leaf_bytes;
+    }
+    nodes.push_back(StartInProcessNode(node, nullptr).value());
     options.memory_nodes.push_back(
         "127.0.0.1:" + std::to_string(nodes.back()->ports().listen));
   }
@@ -109,14 +116,20 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{16, 2, false, DType::kBf16, "fake"},
                       Case{16, 1, true, DType::kBf16, "cpu", 2},
                       Case{16, 2, true, DType::kF32, "cpu", 6},
-                      Case{1, 1, false, DType::kBf16, "cpu", 14}),
+                      Case{1, 1, false, DType::kBf16, "cpu", 14},
+                      Case{16, 1, true, DType::kBf16, "cpu", 4, 1},
+                      Case{16, 1, false, DType::kBf16, "cpu", 4, 3},
+                      Case{64, 2, false, DType::kF32, "cpu", 4, 2}),
     [](const ::testing::TestParamInfo<Case>& given) {
       const Case& c = given.param;
       return "Granularity" + std::to_string(c.granularity) + "Nodes" +
              std::to_string(c.num_nodes) +
              (c.prompt_in_t0 ? "" : "PromptAnywhere") +
              (c.dtype == DType::kF32 ? "F32" : "") + "Group" +
-             std::to_string(c.query_heads / 2) + "On" + c.device;
+             std::to_string(c.query_heads / 2) + "On" + c.device +
+             (c.leaves_per_request > 0
+                  ? "Leaves" + std::to_string(c.leaves_per_request)
+                  : "");
     });
 
 TEST(PushdownFallbackTest, RowsOfANodeThatDoesNotAttendAreFetched) {

@@ -454,6 +454,50 @@ TEST_F(AttendTest, WeightsBeyondTheBoundAreLostAndCounted) {
   EXPECT_THAT(metrics_.Render(), HasSubstr("farkv_node_lost_scores_total 1"));
 }
 
+TEST_F(AttendTest, ARequestWithMoreLeavesThanTheBoundIsRefused) {
+  AttendContext context = context_;
+  context.max_leaf_bytes = 2 * AttendLeafBytes(kQueryHeads, kDim);
+  const AttendCall call{"tenant", Epoch{77}, kLayer, 1};
+  std::vector<AttendPage> pages = {{0, StorePage(0), {}},
+                                   {1, StorePage(1), {}}};
+  EXPECT_TRUE(
+      AttendPages(context, call, EncodeAttendRequest(Request(pages)).value())
+          .ok());
+
+  pages.push_back({2, StorePage(2), {}});
+
+  EXPECT_EQ(
+      AttendPages(context, call, EncodeAttendRequest(Request(pages)).value())
+          .status()
+          .code(),
+      absl::StatusCode::kInvalidArgument);
+}
+
+// As of one request; the first part comes again, as a repetition does.
+TEST_F(AttendTest, ScoresOfASequenceInSeveralRequestsAddUpOnce) {
+  std::vector<AttendPage> pages;
+  for (int32_t i = 0; i < 4; ++i) pages.push_back({i, StorePage(i), {}});
+  auto whole = Attend(Request(pages), 1);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  const Root root = RootOf(whole->front().subtrees);
+  const auto expected =
+      Collect(1, {{kLayer, {1, root.m, root.l}}}, {0, 1, 2, 3});
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  ASSERT_EQ(expected->size(), 4u);
+
+  ASSERT_TRUE(Attend(Request({pages[0], pages[1]}), 2).ok());
+  ASSERT_TRUE(Attend(Request({pages[2], pages[3]}), 2).ok());
+  ASSERT_TRUE(Attend(Request({pages[0], pages[1]}), 2).ok());
+
+  const auto found = Collect(2, {{kLayer, {2, root.m, root.l}}}, {0, 1, 2, 3});
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_EQ(found->size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ((*found)[i].page_index, (*expected)[i].page_index);
+    EXPECT_EQ((*found)[i].sums, (*expected)[i].sums) << i;
+  }
+}
+
 TEST_F(AttendTest, ClosedSessionsAreForgotten) {
   ASSERT_TRUE(Attend(Request({{0, StorePage(0), {}}})).ok());
   EXPECT_GT(scores_.kept_bytes(), 0u);
