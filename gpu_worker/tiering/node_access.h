@@ -64,10 +64,10 @@ struct NodeAccess {
 // gRPC and UCX.
 NodeAccess MakeNodeAccess(const TieringOptions& options);
 
-// The UCX transport; in the -faults programs inside a fault decorator, as
-// options.fault_spec says. Elsewhere INVALID_ARGUMENT for a fault spec and for
-// skip_row_checks. Chosen when the program is linked: node_transport.cc or
-// node_transport_faults.cc.
+// The UCX transport, with room for options.MaxIncomingBytes(); in the -faults
+// programs inside a fault decorator, as options.fault_spec says. Elsewhere
+// INVALID_ARGUMENT for a fault spec and for skip_row_checks. Chosen when the
+// program is linked: node_transport.cc or node_transport_faults.cc.
 absl::StatusOr<std::unique_ptr<Transport>> MakeNodeTransport(
     const TieringOptions& tiering, TransportOptions options);
 

@@ -15,7 +15,9 @@ absl::StatusOr<std::unique_ptr<Transport>> MakeNodeTransport(
         tiering.skip_row_checks ? "true" : "false",
         ", are accepted by the -faults programs only"));
   }
-  return CreateUcxTransport(std::move(options), UcxOptions());
+  UcxOptions ucx;
+  ucx.max_incoming_bytes = tiering.MaxIncomingBytes();
+  return CreateUcxTransport(std::move(options), std::move(ucx));
 }
 
 }  // namespace farkv

@@ -14,15 +14,17 @@ absl::StatusOr<std::unique_ptr<Transport>> MakeNodeTransport(
   if (tiering.skip_row_checks) {
     spdlog::warn("cold rows are NOT checked: skip_row_checks is set");
   }
+  UcxOptions ucx;
+  ucx.max_incoming_bytes = tiering.MaxIncomingBytes();
   if (tiering.fault_spec.empty()) {
-    return CreateUcxTransport(std::move(options), UcxOptions());
+    return CreateUcxTransport(std::move(options), std::move(ucx));
   }
   FARKV_ASSIGN_OR_RETURN(const FaultSpec spec,
                          ParseFaultSpec(tiering.fault_spec));
   spdlog::warn("the data plane injects faults: {}", tiering.fault_spec);
   return CreateFaultTransport(
-      spec, std::move(options), [](TransportOptions inner) {
-        return CreateUcxTransport(std::move(inner), UcxOptions());
+      spec, std::move(options), [ucx](TransportOptions inner) {
+        return CreateUcxTransport(std::move(inner), ucx);
       });
 }
 

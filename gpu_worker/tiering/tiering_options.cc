@@ -14,6 +14,9 @@
 namespace farkv {
 namespace {
 
+// Of memory for fetched rows: more than any machine has, and sums fit.
+constexpr uint64_t kMaxFetchedBytes = uint64_t{1} << 50;
+
 absl::Status CheckStripe(int tokens) {
   FARKV_RETURN_IF_ERROR(
       CheckRange("--stripe", tokens, kPageTokens, kPageTokens << 20));
@@ -45,6 +48,13 @@ absl::Status CheckTimes(const TieringOptions& options) {
 
 }  // namespace
 
+// A quarter is enough beside the rows of 16 or more dimensions that come four
+// of a page at a time, and beside single ones of 64 or more.
+uint64_t TieringOptions::MaxIncomingBytes() const {
+  const uint64_t rows = max_layer_fetch_bytes + staging_bytes;
+  return rows + rows / 4 + (uint64_t{64} << 20);
+}
+
 absl::Status TieringOptions::Validate() const {
   if (granularity != 64 && granularity != 16 && granularity != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -73,11 +83,10 @@ absl::Status TieringOptions::Validate() const {
   FARKV_RETURN_IF_ERROR(
       CheckRange("prefetch_layers", prefetch_layers, 1, 1024));
   FARKV_RETURN_IF_ERROR(CheckRange("staging_bytes", staging_bytes,
-                                   uint64_t{1} << 20,
-                                   std::numeric_limits<uint64_t>::max()));
+                                   uint64_t{1} << 20, kMaxFetchedBytes));
   FARKV_RETURN_IF_ERROR(CheckRange("max_layer_fetch_bytes",
                                    max_layer_fetch_bytes, uint64_t{1},
-                                   std::numeric_limits<uint64_t>::max()));
+                                   kMaxFetchedBytes));
   FARKV_RETURN_IF_ERROR(CheckRange("max_attend_leaf_bytes",
                                    max_attend_leaf_bytes, uint64_t{1},
                                    kMaxAttendLeafBytes));

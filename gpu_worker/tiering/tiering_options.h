@@ -39,8 +39,7 @@ struct TieringOptions {
   absl::Duration fetch_timeout = absl::Seconds(5);
   uint64_t staging_bytes = uint64_t{256} << 20;
   // The most that a step may fetch of one layer from one node; one with more is
-  // refused, so that its sequences run apart. With checksums below what a
-  // transport takes in at a time (UcxOptions::max_incoming_bytes).
+  // refused, so that its sequences run apart.
   uint64_t max_layer_fetch_bytes = uint64_t{896} << 20;
   // Of the leaves that one attend request makes a node compute; nodes refuse
   // more than the default.
@@ -52,6 +51,12 @@ struct TieringOptions {
   // Test hook of the exactness bench (-faults only): rows are not checked.
   bool skip_row_checks = false;
   TlsOptions tls;
+
+  // What the transport to one node has to have room for: the rows of a layer,
+  // those that are fetched ahead or promoted meanwhile, with what names and
+  // checks them, and results of attention. With less a layer's last fetches
+  // would be refused for memory that only the end of its step frees.
+  uint64_t MaxIncomingBytes() const;
 
   // INVALID_ARGUMENT naming the flag, its value and the allowed range.
   absl::Status Validate() const;

@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "common/page/bodies.h"
 #include "gmock/gmock.h"
 #include "gpu_worker/tiering/kv_cache.h"
 #include "gtest/gtest.h"
@@ -160,6 +162,51 @@ TEST_F(TooManyRowsTest, TheNodeThatFailedIsAskedAgainAndItsLossIsALoss) {
   AwaitLoss(*cache);
 
   ExpectLost(*cache, id, Begin(*cache, id));
+}
+
+// Bytes of a fetch reply with `rows` rows of each of its pages, for each byte
+// of these rows; of one KV head, where what is beside them weighs most.
+double ReplyPerRowByte(int head_dim, int rows) {
+  FetchReply reply;
+  reply.geometry = {.num_layers = 0,
+                    .num_kv_heads = 1,
+                    .head_dim = head_dim,
+                    .dtype = DType::kBf16};
+  reply.items.resize(1000);
+  for (size_t i = 0; i < reply.items.size(); ++i) {
+    FetchReplyItem& item = reply.items[i];
+    item.page_index = static_cast<int32_t>(i);
+    item.rows = {(uint64_t{1} << rows) - 1};
+    item.row_crcs.resize(static_cast<size_t>(rows));
+  }
+  const size_t row_bytes =
+      reply.items.size() * reply.geometry.BlockBytes(static_cast<size_t>(rows));
+  const size_t beside = EncodeFetchReply(reply).value().size();
+  return static_cast<double>(beside + row_bytes) /
+         static_cast<double>(row_bytes);
+}
+
+TEST(TransportRoomTest, ALayerAndWhatIsFetchedBesideItFit) {
+  TieringOptions options;
+  const double room = static_cast<double>(options.MaxIncomingBytes());
+
+  for (const auto& [head_dim, rows] : {std::pair{16, 4}, std::pair{64, 1}}) {
+    EXPECT_GE(room, ReplyPerRowByte(head_dim, rows) *
+                        static_cast<double>(options.max_layer_fetch_bytes +
+                                            options.staging_bytes))
+        << head_dim;
+  }
+}
+
+TEST(TransportRoomTest, WhatNoMachineHasRoomForIsRefused) {
+  TieringOptions options;
+  options.max_layer_fetch_bytes = uint64_t{1} << 63;
+  EXPECT_THAT(std::string(options.Validate().message()),
+              HasSubstr("max_layer_fetch_bytes is 9223372036854775808"));
+  options.max_layer_fetch_bytes = 1;
+  options.staging_bytes = uint64_t{1} << 63;
+  EXPECT_THAT(std::string(options.Validate().message()),
+              HasSubstr("staging_bytes is 9223372036854775808"));
 }
 
 }  // namespace
