@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
+#include "common/base/parse.h"
 #include "common/base/status_macros.h"
 #include "common/page/page_format.h"
 
@@ -289,6 +290,17 @@ absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
   return absl::OkStatus();
 }
 
+// Of a full device, which is no full T0: no step that stores or drops rows
+// makes room there.
+absl::Status ColdReads::NoDeviceMemory(const ColdBlock& block, size_t bytes,
+                                       const absl::Status& why) const {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the device has no memory for ", FormatBytes(bytes),
+      " of fetched rows, layer ", layer_in_use_, ", page ", block.page_index,
+      ": a lower --t0-bytes, now ", FormatBytes(options_.t0_bytes),
+      ", leaves more: ", why.message()));
+}
+
 // A device that cannot read host memory gets copies, in stream order.
 absl::Status ColdReads::MoveToDevice(std::vector<ColdBlock>& blocks,
                                      Stream& stream) {
@@ -299,10 +311,11 @@ absl::Status ColdReads::MoveToDevice(std::vector<ColdBlock>& blocks,
   for (ColdBlock& block : blocks) {
     const size_t bytes =
         geometry_.BlockBytes(static_cast<size_t>(std::popcount(block.slots)));
-    FARKV_ASSIGN_OR_RETURN(DeviceBuffer rows, device_.Allocate(bytes));
-    stream.Copy(rows.data(), block.rows, bytes);
-    block.rows = rows.data();
-    device_rows_->push_back(std::move(rows));
+    absl::StatusOr<DeviceBuffer> rows = device_.Allocate(bytes);
+    if (!rows.ok()) return NoDeviceMemory(block, bytes, rows.status());
+    stream.Copy(rows->data(), block.rows, bytes);
+    block.rows = rows->data();
+    device_rows_->push_back(*std::move(rows));
   }
   return absl::OkStatus();
 }

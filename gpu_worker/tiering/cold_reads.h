@@ -52,8 +52,8 @@ class ColdReads {
   // The cold blocks of `layer`, one list per part; empty when nothing of the
   // step is cold. UNAVAILABLE naming node, layer and page; `failed` then names
   // the sequences whose rows are lost. FAILED_PRECONDITION: no room to receive
-  // them. ABORTED when a mapped page may not be read in
-  // place: the step that repeats this one fetches it.
+  // them, in the transport or on the device. ABORTED when a mapped page may not
+  // be read in place: the step that repeats this one fetches it.
   absl::StatusOr<std::span<const std::vector<ColdBlock>>> Layer(
       int layer, Stream& stream, std::vector<SequenceId>& failed);
   // The same for the parts that select in `layer`, after Layer(), and once
@@ -138,6 +138,8 @@ class ColdReads {
   absl::Status Await(std::shared_ptr<FetchOperation>& fetch, NodeLink& link,
                      absl::Time end);
   absl::Time FetchDeadline() const;
+  absl::Status NoDeviceMemory(const ColdBlock& block, size_t bytes,
+                              const absl::Status& why) const;
   absl::Status MoveToDevice(std::vector<ColdBlock>& blocks, Stream& stream);
   void ReleaseLayer(int layer, Stream& stream);
 

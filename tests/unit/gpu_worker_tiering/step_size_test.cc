@@ -164,6 +164,48 @@ TEST_F(TooManyRowsTest, TheNodeThatFailedIsAskedAgainAndItsLossIsALoss) {
   ExpectLost(*cache, id, Begin(*cache, id));
 }
 
+// A device apart from the host whose memory can run out.
+class FullDevice final : public Device {
+ public:
+  explicit FullDevice(Device& inner) : inner_(inner) {}
+
+  DeviceKind kind() const override { return DeviceKind::kCuda; }
+  absl::StatusOr<DeviceBuffer> Allocate(size_t bytes) override {
+    if (full) return absl::ResourceExhaustedError("no memory");
+    return inner_.Allocate(bytes);
+  }
+  std::unique_ptr<Stream> NewStream() override { return inner_.NewStream(); }
+
+  bool full = false;
+
+ private:
+  Device& inner_;
+};
+
+TEST_F(StepSizeTest, ADeviceWithoutMemoryIsNotTakenForAFullT0) {
+  FullDevice device(*device_);
+  TieringOptions options = Options();
+  options.memory_nodes = {"0"};
+  auto cache = KvCache::CreateWith(options, geometry_, kQueryHeads, device,
+                                   AccessTo(network_, {&node_}))
+                   .value();
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId id = MakeCold(*cache, harness, 200);
+  ASSERT_TRUE(harness.Step(id, 1).ok());
+  device.full = true;
+
+  const absl::Status status = harness.Step(id, 1);
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("of fetched rows, layer 0, page "));
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr("a lower --t0-bytes, now 1MiB, leaves more: no memory"));
+  device.full = false;
+  EXPECT_TRUE(harness.Step(id, 1).ok());
+}
+
 // Bytes of a fetch reply with `rows` rows of each of its pages, for each byte
 // of these rows; of one KV head, where what is beside them weighs most.
 double ReplyPerRowByte(int head_dim, int rows) {
