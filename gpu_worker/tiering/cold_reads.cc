@@ -124,8 +124,7 @@ void ColdReads::Request(Sequence& sequence, int layer, bool ahead) {
     if (page.way == ReadWay::kFetch && page.node >= 0) pages.push_back(page);
   }
   Fetch(sequence, layer, pages, reads.layers[static_cast<size_t>(layer)]);
-  sequence.stats.staging_peak_bytes = std::max(
-      sequence.stats.staging_peak_bytes, static_cast<int64_t>(staging_bytes()));
+  NoteStaging(sequence);
 }
 
 std::vector<uint64_t> ColdReads::LiveOfT2(const Sequence& sequence,

@@ -113,6 +113,7 @@ class ColdReads {
   std::vector<ReadPage> ListPages(const Sequence& sequence,
                                   const std::vector<bool>& pushdown) const;
   void Request(Sequence& sequence, int layer, bool ahead);
+  static void NoteStaging(Sequence& sequence);
   std::vector<uint64_t> LiveOfT2(const Sequence& sequence, const ReadPage& read,
                                  const PagePlace& place, int layer) const;
   void Fetch(Sequence& sequence, int layer, std::span<const ReadPage> pages,

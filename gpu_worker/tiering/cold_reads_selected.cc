@@ -33,9 +33,7 @@ ColdReads::SelectedLayer(int layer, Stream& stream,
     reads.selected = SelectedPages(*part.sequence, layer);
     FetchLayer(*part.sequence, layer, reads.selected,
                reads.layers[static_cast<size_t>(layer)]);
-    SequenceTierStats& stats = part.sequence->stats;
-    stats.staging_peak_bytes = std::max(stats.staging_peak_bytes,
-                                        static_cast<int64_t>(staging_bytes()));
+    NoteStaging(*part.sequence);
   }
   absl::Status status;
   for (size_t i = 0; i < parts_.size(); ++i) {

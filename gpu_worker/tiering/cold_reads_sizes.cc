@@ -1,6 +1,7 @@
 // How much a step fetches at a time. The rows of the computing layer are in
 // memory together, whatever staging allows: what the transport would refuse is
 // refused before anything is asked for.
+#include <algorithm>
 #include <bit>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,17 @@
 #include "gpu_worker/tiering/cold_reads.h"
 
 namespace farkv {
+
+// What the sequence itself has on its way or in staging, promotions included.
+void ColdReads::NoteStaging(Sequence& sequence) {
+  uint64_t bytes = 0;
+  for (const auto& fetch : sequence.promotion.fetches) bytes += fetch->bytes();
+  for (const auto& layer : sequence.reads.layers) {
+    for (const auto& fetch : layer) bytes += fetch->bytes();
+  }
+  int64_t& peak = sequence.stats.staging_peak_bytes;
+  peak = std::max(peak, static_cast<int64_t>(bytes));
+}
 
 // What `node` sends of a layer that reads every row.
 uint64_t ColdReads::LayerBytes(const Sequence& sequence, int node) const {

@@ -81,6 +81,24 @@ TEST_F(StepSizeTest, ASequenceThatIsTooLargeAloneIsNamed) {
   EXPECT_TRUE(harness.Step(small, 1).ok());
 }
 
+TEST_F(StepSizeTest, WhatARequestHasInStagingIsItsOwn) {
+  auto cache = Make(Options(), {&node_});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId large = MakeCold(*cache, harness, 300, "large");
+  const SequenceId small = MakeCold(*cache, harness, 100, "small");
+  cache->Park(large);
+  cache->Park(small);
+  ASSERT_EQ(cache->Stats(small).t1_tokens, 64);
+
+  ASSERT_TRUE(harness.Step({{large, 1}, {small, 1}}).ok());
+
+  EXPECT_LE(cache->Stats(small).staging_peak_bytes,
+            static_cast<int64_t>(3 * LayerBytes(64)));
+  EXPECT_GT(cache->Stats(small).staging_peak_bytes, 0);
+  EXPECT_GT(cache->Stats(large).staging_peak_bytes,
+            static_cast<int64_t>(3 * LayerBytes(64)));
+}
+
 class TooManyRowsTest : public StepSizeTest {
  protected:
   // Returns when the link has given up the node.
