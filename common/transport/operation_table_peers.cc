@@ -23,6 +23,18 @@ bool Fits(const MessageHeader& reply, const MessageHeader& request) {
          reply.step == request.step && epoch_fits;
 }
 
+// Whether a reply's code is what its sender wrote. That of an error is all that
+// its requester gets, so it is checked here; such a reply has no body, or a
+// short one, and what has more is no such reply. Of others the requester checks
+// the whole message.
+bool IsBelieved(const Message& message) {
+  constexpr size_t kMaxErrorBytes = 4096;
+  if (message.header.code == absl::StatusCode::kOk) return true;
+  const std::span<const std::byte> body = message.body.bytes();
+  return body.size() <= kMaxErrorBytes &&
+         CheckMessage(message.header_bytes, body).ok();
+}
+
 }  // namespace
 
 OperationTable::Peer::Peer(std::string peer_name,
@@ -279,6 +291,7 @@ void OperationTable::DeliverRequest(PeerId from, Message message) {
 }
 
 void OperationTable::DeliverReply(PeerId from, Message message) {
+  const bool believed = IsBelieved(message);
   Effects effects;
   {
     absl::MutexLock lock(&mutex_);
@@ -290,10 +303,13 @@ void OperationTable::DeliverReply(PeerId from, Message message) {
     } else if (const absl::StatusCode code = message.header.code;
                code != absl::StatusCode::kOk) {
       effects.released.push_back(std::move(message.body));
+      const std::string what =
+          absl::StrCat("answered by peer ", FindPeer(from)->name,
+                       " to message type ", slot->request.type);
       Complete(IndexOf(slot),
-               absl::Status(
-                   code, absl::StrCat("answered by peer ", FindPeer(from)->name,
-                                      " to message type ", slot->request.type)),
+               believed
+                   ? absl::Status(code, what)
+                   : absl::DataLossError(absl::StrCat("damaged error, ", what)),
                &effects);
     } else {
       Complete(IndexOf(slot), std::move(message), &effects);

@@ -88,7 +88,8 @@ struct Request {
 
 // OK with the reply, or DEADLINE_EXCEEDED, CANCELLED, UNAVAILABLE (peer lost,
 // draining), RESOURCE_EXHAUSTED. A reply whose header carries a non-OK code
-// arrives as that error, its message naming the peer. Runs exactly once.
+// arrives as that error, its message naming the peer, or as DATA_LOSS when its
+// CRC is wrong. Runs exactly once.
 using ReplyCallback =
     absl::AnyInvocable<void(absl::StatusOr<Message> reply) &&>;
 

@@ -203,12 +203,17 @@ absl::Status NodeLink::Hello(PeerId peer, const SessionGrant& grant) {
   FARKV_RETURN_IF_ERROR(transport_
                             ->Submit(peer, std::move(request),
                                      [answer](absl::StatusOr<Message> reply) {
-                                       answer->status = reply.status();
+                                       answer->status =
+                                           reply.ok() ? CheckMessage(
+                                                            reply->header_bytes,
+                                                            reply->body.bytes())
+                                                      : reply.status();
                                        answer->done.Notify();
                                      })
                             .status());
   // The transport ends every operation by its deadline.
   answer->done.WaitForNotification();
+  if (absl::IsDataLoss(answer->status)) Count(NodeFault::kDamagedAnswer);
   return answer->status;
 }
 
@@ -216,6 +221,8 @@ absl::StatusOr<PeerId> NodeLink::ConnectData(const SessionGrant& grant) {
   FARKV_ASSIGN_OR_RETURN(const PeerId peer,
                          transport_->Connect(grant.data_host, grant.data_port));
   absl::Status status = Hello(peer, grant);
+  // Nobody knows what a damaged answer said; a second hello changes nothing.
+  if (absl::IsDataLoss(status)) status = Hello(peer, grant);
   if (status.ok()) return peer;
   transport_->ClosePeer(peer);
   return absl::Status(status.code(),

@@ -1,5 +1,6 @@
 #include "common/transport/operation_table.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -208,6 +209,40 @@ TEST_F(OperationTableTest, ARefusalMayNameAnotherEpoch) {
   reply.code = absl::StatusCode::kFailedPrecondition;
 
   EXPECT_TRUE(table_->Admit(peer_, reply));
+}
+
+// A reply to the one operation that is posted, as it arrives.
+Message ErrorTo(const EncodedHeader& request, absl::StatusCode code) {
+  Message message;
+  message.header = DecodeHeader(request).value();
+  message.header.type = MessageType::kPingReply;
+  message.header.code = code;
+  message.header_bytes = EncodeHeader(message.header, {});
+  return message;
+}
+
+TEST_F(OperationTableTest, AnErrorWhoseChecksumIsWrongIsNotBelieved) {
+  Create();
+  for (const bool damaged : {false, true}) {
+    events_.clear();
+    ASSERT_TRUE(Submit().ok());
+    const auto posted = table_->TakeQueued();
+    table_->SendFinal(posted[0].slot, absl::OkStatus());
+    Message reply = ErrorTo(*posted[0].header, absl::StatusCode::kNotFound);
+    // The code that arrives is another one than was sent.
+    if (damaged) {
+      const MessageHeader sent = reply.header;
+      reply = ErrorTo(*posted[0].header, absl::StatusCode::kAborted);
+      const EncodedHeader before = EncodeHeader(sent, {});
+      std::copy(before.end() - 4, before.end(), reply.header_bytes.end() - 4);
+    }
+    ASSERT_TRUE(table_->Admit(peer_, reply.header));
+
+    table_->Deliver(peer_, std::move(reply));
+    executor_.RunAll();
+
+    EXPECT_THAT(events_, ElementsAre(damaged ? "DATA_LOSS" : "NOT_FOUND"));
+  }
 }
 
 TEST_F(OperationTableTest, ARefusalNeverTakesTheLastPlacesOfReplies) {
