@@ -45,7 +45,9 @@ endif()
 # target. It keeps the fallback and AVX2 or newer; what the targets compute is
 # compared in the release build, on all of them.
 if(FARKV_SANITIZER)
-  target_compile_definitions(farkv_options INTERFACE
+  # clang 14 has no macro of its own that says so.
+  target_compile_definitions(farkv_options INTERFACE FARKV_SANITIZED
+    $<$<NOT:$<STREQUAL:${FARKV_SANITIZER},thread>>:FARKV_ADDRESS_SANITIZED>
     "HWY_BROKEN_TARGETS=(HWY_SSSE3|HWY_SSE4$<$<STREQUAL:${FARKV_SANITIZER},thread>:|HWY_AVX3>)")
 endif()
 if(FARKV_SANITIZER STREQUAL "thread")

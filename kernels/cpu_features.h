@@ -2,6 +2,10 @@
 #ifndef FARKV_KERNELS_CPU_FEATURES_H_
 #define FARKV_KERNELS_CPU_FEATURES_H_
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace farkv {
 
 // True when the CPU and the operating system run the instructions of the
@@ -43,7 +47,11 @@ inline bool HasAvx2() {
 #if defined(__x86_64__)
   static const bool has = [] {
     __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    // clang 14 does not know the name "f16c".
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    const bool f16c =
+        __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+    return f16c && __builtin_cpu_supports("avx2");
   }();
   return has;
 #else

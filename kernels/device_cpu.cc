@@ -36,7 +36,7 @@ absl::Status OutOfMemory(size_t bytes) {
       absl::StrCat("cannot allocate ", bytes, " bytes of host memory"));
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(FARKV_ADDRESS_SANITIZED)
 constexpr bool kWatchEnds = true;
 #else
 constexpr bool kWatchEnds = false;

@@ -102,7 +102,7 @@ FARKV_AVX2_INLINE void Prefetch(const std::byte* from) {
 }
 
 // All sizes take minutes to compile under a sanitizer.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(FARKV_SANITIZED)
 constexpr bool kFewSizes = true;
 #else
 constexpr bool kFewSizes = false;

@@ -311,7 +311,7 @@ FARKV_AVX512VNNI void MultiplyRows(const Tile& tile) {
   }
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(FARKV_SANITIZED)
 
 // All sizes take minutes to compile under a sanitizer.
 template <WeightType kType>
