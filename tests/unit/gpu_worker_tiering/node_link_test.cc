@@ -35,6 +35,52 @@ using ::testing::SizeIs;
 
 constexpr absl::Duration kLong = absl::Seconds(20);
 
+// A transport on which the first `damaged` answers to a hello lose a bit.
+class DamagedHello final : public Transport {
+ public:
+  DamagedHello(std::unique_ptr<Transport> inner, int damaged)
+      : inner_(std::move(inner)), damaged_(damaged) {}
+  ~DamagedHello() override { inner_->Shutdown(absl::ZeroDuration()); }
+
+  absl::StatusOr<OperationId> Submit(PeerId peer, Request request,
+                                     ReplyCallback callback) override {
+    if (request.header.type != MessageType::kHelloRequest || damaged_ == 0) {
+      return inner_->Submit(peer, std::move(request), std::move(callback));
+    }
+    --damaged_;
+    return inner_->Submit(peer, std::move(request),
+                          [callback = std::move(callback)](
+                              absl::StatusOr<Message> reply) mutable {
+                            if (reply.ok())
+                              reply->header_bytes.back() ^= std::byte{1};
+                            std::move(callback)(std::move(reply));
+                          });
+  }
+  absl::StatusOr<uint16_t> Listen(const std::string& host,
+                                  uint16_t port) override {
+    return inner_->Listen(host, port);
+  }
+  absl::StatusOr<PeerId> Connect(const std::string& host,
+                                 uint16_t port) override {
+    return inner_->Connect(host, port);
+  }
+  absl::Status Reply(PeerId peer, MessageHeader header,
+                     std::vector<BufferLease> body) override {
+    return inner_->Reply(peer, header, std::move(body));
+  }
+  void Cancel(OperationId operation) override { inner_->Cancel(operation); }
+  void ClosePeer(PeerId peer) override { inner_->ClosePeer(peer); }
+  void Shutdown(absl::Duration grace) override { inner_->Shutdown(grace); }
+  TransportCapabilities capabilities() const override {
+    return inner_->capabilities();
+  }
+  TransportCounters counters() const override { return inner_->counters(); }
+
+ private:
+  const std::unique_ptr<Transport> inner_;
+  int damaged_;  // the thread that connects
+};
+
 class NodeLinkTest : public ::testing::Test {
  protected:
   ~NodeLinkTest() override {
@@ -64,6 +110,11 @@ class NodeLinkTest : public ::testing::Test {
       ControlCalls calls = node_.Control();
       edit(calls);
       return calls;
+    };
+    access.transport = [this, make = access.transport](TransportOptions made)
+        -> absl::StatusOr<std::unique_ptr<Transport>> {
+      return std::make_unique<DamagedHello>(make(std::move(made)).value(),
+                                            damaged_hellos_);
     };
     absl::StatusOr<std::unique_ptr<NodeLink>> link =
         NodeLink::Connect(std::move(options), access);
@@ -96,6 +147,7 @@ class NodeLinkTest : public ::testing::Test {
   const KvGeometry geometry_ = TestGeometry();
   TieringOptions tiering_ = RareHeartbeats();
   absl::Duration repeat_pause_ = absl::Milliseconds(500);
+  int damaged_hellos_ = 0;
   const Clock* clock_ = &Clock::Boottime();
   ManualClock time_;  // for tests that put it there
   LoopbackNetwork network_{LoopbackNetwork::Drive::kThread};
@@ -106,6 +158,23 @@ class NodeLinkTest : public ::testing::Test {
   // Ends before the link: callbacks that it still runs refer to it.
   ThreadExecutor executor_{1};
 };
+
+TEST_F(NodeLinkTest, ADamagedAnswerToTheHelloIsCountedAndAskedForAgain) {
+  damaged_hellos_ = 1;
+
+  ASSERT_TRUE(Connect([](ControlCalls&) {}).ok());
+
+  EXPECT_EQ(link_->Stats().damaged_answers, 1u);
+}
+
+TEST_F(NodeLinkTest, ANodeWhoseAnswersToTheHelloAreDamagedIsNotConnected) {
+  damaged_hellos_ = 2;
+
+  const absl::Status status = Connect([](ControlCalls&) {});
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("memory node 0"));
+}
 
 // A link whose first plan takes effect without an answer.
 class LostAnswerTest : public NodeLinkTest {
