@@ -149,7 +149,9 @@ void Record(Sequence& sequence, const PendingEvent& pending, int64_t destroyed,
   stats.rows_were_destroyed |= destroyed > 0;
   stats.broken_scores += pending.rows.num_non_finite;
   stats.node_evictions += pending.rows.layers_by_nodes > 0 ? 1 : 0;
-  Log(sequence, pending, record, tools);
+  if (record.event >= sequence.destruction.logged) {
+    Log(sequence, pending, record, tools);
+  }
   std::deque<EvictionRecord>& records = sequence.destruction.records;
   if (records.size() == kMaxEvictionRecords) records.pop_front();
   records.push_back(std::move(record));

@@ -254,12 +254,24 @@ TEST_F(RecoveryTest, EventsThatDestroyedRowsTakePlaceAgainAsTheyDid) {
   StrikeWhenCold({"main"}, [this] { a_.Restart(); });
 
   const Output run = Collect(*Submit(request));
+  size_t logged = 0;
+  absl::Notification told;
+  ASSERT_TRUE(engine_
+                  ->Ask([&](const EngineView& view) {
+                    logged =
+                        view.Decisions({.count = 1000, .sessions = {}}).size();
+                    told.Notify();
+                  })
+                  .ok());
+  told.WaitForNotification();
 
   ExpectAsAlone(run, request);
   const GenerationEnd alone = Alone(request).end;
   EXPECT_GT(run.end.tiers.recomputed_tokens, 0);
   EXPECT_EQ(run.end.tiers.evictions_digest, alone.tiers.evictions_digest);
   EXPECT_EQ(run.end.tiers.destroyed_rows, alone.tiers.destroyed_rows);
+  // The log has each of them once.
+  EXPECT_EQ(logged, static_cast<size_t>(run.end.tiers.evictions));
 }
 
 }  // namespace
