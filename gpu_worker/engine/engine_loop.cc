@@ -111,6 +111,8 @@ SequenceSpec Engine::Loop::MakeSpec(const GenerationRequest& request) const {
   if (request.hbm_ratio.has_value()) {
     spec.placement.hbm_ratio = *request.hbm_ratio;
   }
+  spec.placement.policy = request.placement.value_or(options_.placement.policy);
+  spec.t2_ratio = request.t2_ratio;
   spec.destruction = DestructionOf(request);
   spec.destruction_seed = request.sampling.seed;
   spec.selection = request.selection.value_or(options_.selection);

@@ -40,6 +40,10 @@ struct GenerationRequest {
   // into max_new_tokens.
   std::vector<int32_t> forced;
   std::optional<int32_t> hbm_ratio;  // 1/10,000; default: the worker's
+  // What decides which tokens stay in T0, and the share of the others that
+  // nodes keep as T2 (1/10,000, the worker's at most); default: the worker's.
+  std::optional<PlacementPolicy> placement;
+  std::optional<int32_t> t2_ratio;
   // What may destroy rows of this request; default: what the worker's options
   // say. Its draws follow the request id and the seed of `sampling`.
   std::optional<DestructionSettings> destruction;

@@ -30,11 +30,7 @@ absl::Status CheckServed(const TierOptions& tiers) {
       : tiers.has_cold()
           ? "tiers.cold is set; cold rows of all requests of a step come from "
             "a node in one way, as --cold says"
-      : tiers.has_placement() ? "tiers.placement is set; the worker's "
-                                "--placement is that of all requests as yet"
-      : tiers.has_t2_ratio()  ? "tiers.t2_ratio is set; the worker's "
-                                "--t2-ratio is that of all requests as yet"
-                              : nullptr;
+          : nullptr;
   return why == nullptr ? absl::OkStatus() : absl::UnimplementedError(why);
 }
 
@@ -65,6 +61,34 @@ absl::Status CheckAtLeast(const char* field, const char* unit, int64_t value,
   return absl::InvalidArgumentError(
       absl::StrCat("tiers.", field, " is ", value, unit,
                    ", this worker allows no less than ", limit));
+}
+
+absl::Status ReadPlacement(const TierOptions& tiers,
+                           const EngineOptions& options,
+                           GenerationRequest& request) {
+  if (tiers.has_hbm_ratio()) {
+    constexpr char kField[] = "hbm_ratio";
+    FARKV_ASSIGN_OR_RETURN(request.hbm_ratio,
+                           ReadRatio(kField, tiers.hbm_ratio()));
+    FARKV_RETURN_IF_ERROR(
+        CheckAtMost(kField, *request.hbm_ratio, options.placement.hbm_ratio));
+  }
+  if (tiers.has_t2_ratio()) {
+    constexpr char kField[] = "t2_ratio";
+    FARKV_ASSIGN_OR_RETURN(request.t2_ratio,
+                           ReadRatio(kField, tiers.t2_ratio()));
+    FARKV_RETURN_IF_ERROR(
+        CheckAtMost(kField, *request.t2_ratio, options.tiering.t2_ratio));
+  }
+  if (tiers.has_placement()) {
+    const auto policy = ParsePlacementPolicy(tiers.placement());
+    if (!policy.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tiers.", policy.status().message()));
+    }
+    request.placement = *policy;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ReadBudget(const TierOptions& tiers, DestructionBudget& budget) {
@@ -197,13 +221,7 @@ absl::Status ReadTierOptions(const TierOptions& tiers,
                              const EngineOptions& options,
                              GenerationRequest& request) {
   FARKV_RETURN_IF_ERROR(CheckServed(tiers));
-  if (tiers.has_hbm_ratio()) {
-    constexpr char kField[] = "hbm_ratio";
-    FARKV_ASSIGN_OR_RETURN(request.hbm_ratio,
-                           ReadRatio(kField, tiers.hbm_ratio()));
-    FARKV_RETURN_IF_ERROR(
-        CheckAtMost(kField, *request.hbm_ratio, options.placement.hbm_ratio));
-  }
+  FARKV_RETURN_IF_ERROR(ReadPlacement(tiers, options, request));
   TierOptions left = tiers;
   FARKV_RETURN_IF_ERROR(ReadSelection(left, options, request));
   return ReadEviction(left, options, request);

@@ -13,7 +13,7 @@ namespace farkv {
 // Reads `tiers` into `request`. A request may keep more rows than the worker's
 // flags say and never fewer: any policy where the worker has one, the same kind
 // of budget, ratios at most and kept rows at least the worker's; "none" always.
-// It has the worker's share of T0 at most.
+// It has the worker's shares of T0 and T2 at most, and any placement.
 // INVALID_ARGUMENT naming field, value and limit; UNIMPLEMENTED naming a field
 // that this worker does not serve.
 absl::Status ReadTierOptions(const farkv::worker::v1::TierOptions& tiers,

@@ -287,8 +287,10 @@ absl::Status KvCache::Impl::Commit() {
     if (IsPlanDue(sequence, part.first_position)) {
       pushdown->CollectScores(sequence);
       NotePlan(sequence, MakePlan(sequence, lines));
-      if (options.t2_ratio > 0 && RemoteTier::MayCompress(sequence)) {
-        remote->Compress(sequence, ChooseT2Pages(sequence, options.t2_ratio));
+      const int32_t t2_ratio = std::min(
+          options.t2_ratio, sequence.spec.t2_ratio.value_or(options.t2_ratio));
+      if (t2_ratio > 0 && RemoteTier::MayCompress(sequence)) {
+        remote->Compress(sequence, ChooseT2Pages(sequence, t2_ratio));
       }
     }
     StartPromotions(sequence, lines, options, *reads);

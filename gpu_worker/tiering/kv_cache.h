@@ -59,6 +59,9 @@ struct SequenceSpec {
   int64_t prompt_tokens = 0;    // at least 1
   int64_t max_tokens = 0;       // prompt and every token that may follow
   PlacementSettings placement;  // granularity must equal the worker's
+  // Of the tokens outside T0, 1/10,000: TieringOptions::t2_ratio at most, and
+  // that where it is not set.
+  std::optional<int32_t> t2_ratio;
   // Which rows may be destroyed, and when; nullopt: none ever.
   std::optional<DestructionSettings> destruction;
   uint64_t destruction_seed = 0;  // of its draws, beside the request id

@@ -126,6 +126,24 @@ TEST_F(TierOptionsCodecTest, ARequestHasNoMoreOfT0ThanTheWorkersFlagsSay) {
                                    "worker allows at most 3000"));
 }
 
+TEST_F(TierOptionsCodecTest, PlacementAndT2AreTheRequestsWithinTheWorkers) {
+  options_.tiering.t2_ratio = 5000;
+  ASSERT_TRUE(Read().ok());
+  EXPECT_FALSE(request_.placement.has_value());
+  EXPECT_FALSE(request_.t2_ratio.has_value());
+  tiers_.set_placement("recency");
+  tiers_.set_t2_ratio(0.25f);
+  ASSERT_TRUE(Read().ok());
+  EXPECT_EQ(request_.placement, PlacementPolicy::kRecency);
+  EXPECT_EQ(request_.t2_ratio, 2500);
+  tiers_.set_t2_ratio(0.6f);
+  EXPECT_THAT(Refusal(), HasSubstr("tiers.t2_ratio is 6000 per 10,000, this "
+                                   "worker allows at most 5000"));
+  tiers_.Clear();
+  tiers_.set_placement("lru");
+  EXPECT_THAT(Refusal(), HasSubstr("tiers.placement is \"lru\""));
+}
+
 TEST_F(TierOptionsCodecTest, WhatAllRequestsShareIsRefusedWithTheReason) {
   const auto expect_unserved = [this](const char* field) {
     EXPECT_EQ(Read().code(), absl::StatusCode::kUnimplemented);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +37,8 @@ struct Way {
   uint64_t t2_bytes = uint64_t{64} << 20;
   int32_t hbm_ratio = 3000;
   StoredRowsFilter filter = {};
+  std::optional<int32_t> sequence_t2_ratio = {};
+  PlacementPolicy placement = PlacementPolicy::kCumulativeAttention;
 };
 
 // Generates kTotal tokens; stores and moves are awaited after every step, so
@@ -72,6 +75,8 @@ void Generate(const Way& way, Outcome& run) {
   SequenceSpec spec = TestSpec(16, kPrompt, kTotal);
   spec.placement.prompt_in_t0 = false;
   spec.placement.hbm_ratio = way.hbm_ratio;
+  spec.placement.policy = way.placement;
+  spec.t2_ratio = way.sequence_t2_ratio;
   const SequenceId id = cache->Open(spec).value();
   for (int64_t done = 0; done < kPrompt; done += 50) {
     ASSERT_TRUE(harness.Step(id, 50).ok());
@@ -156,6 +161,18 @@ TEST(T2Test, TheRatioBoundsTheShare) {
   EXPECT_GT(half.stats.t2_tokens, 0);
   EXPECT_LE(2 * half.stats.t2_tokens,
             half.stats.t1_tokens + half.stats.t2_tokens);
+}
+
+TEST(T2Test, ASequenceMayHaveLessT2ThanTheWorkerAndNoMore) {
+  Outcome none, capped;
+  Generate({.sequence_t2_ratio = 0}, none);
+  Generate({.t2_ratio = 5000, .sequence_t2_ratio = 10000}, capped);
+
+  EXPECT_EQ(none.stats.t2_tokens, 0);
+  EXPECT_GT(none.stats.t1_tokens, 100);
+  EXPECT_GT(capped.stats.t2_tokens, 0);
+  EXPECT_LE(2 * capped.stats.t2_tokens,
+            capped.stats.t1_tokens + capped.stats.t2_tokens);
 }
 
 TEST(T2Test, WithoutRoomForT2PagesStayInT1AndKeepTheirBits) {
