@@ -197,6 +197,7 @@ void Engine::Loop::CountTiers(const SequenceTierStats& tiers,
   add(metrics_.cold_rows_pushed_down, tiers.cold_rows_pushed_down);
   add(metrics_.late_fetches, tiers.late_fetches);
   add(metrics_.promoted_tokens, tiers.promoted_tokens);
+  add(metrics_.undone_promotions, tiers.undone_promotions);
   add(metrics_.postponed_evictions, tiers.postponed_evictions);
   add(metrics_.skipped_evictions, tiers.skipped_evictions);
   add(metrics_.lost_score_collections, tiers.lost_score_collections);

@@ -99,6 +99,10 @@ EngineMetrics EngineMetrics::Register(Metrics* metrics) {
       p + "late_fetches_total", "Layers that waited for their cold rows");
   m.promoted_tokens =
       metrics->AddCounter(p + "promoted_tokens_total", "Tokens moved into T0");
+  m.undone_promotions = metrics->AddCounter(
+      p + "undone_promotions_total",
+      "Tokens that a placement plan wanted back in T0 and the next one out "
+      "again, by finished requests");
   m.step_seconds =
       metrics->AddSecondsHistogram(p + "step_seconds", "Forward pass");
   m.queue_seconds = metrics->AddSecondsHistogram(p + "queue_seconds",

@@ -21,7 +21,7 @@ struct EngineMetrics {
   Counter repeated_steps, split_steps, parked_sequences, recoveries,
       recomputed_tokens;
   Counter cold_rows_mapped, cold_rows_fetched, cold_rows_pushed_down;
-  Counter late_fetches, promoted_tokens;
+  Counter late_fetches, promoted_tokens, undone_promotions;
   Counter postponed_evictions, skipped_evictions;
   Counter lost_score_collections, failed_plans;
   Counter selected_groups, skipped_groups;

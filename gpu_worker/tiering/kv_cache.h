@@ -100,6 +100,8 @@ struct SequenceTierStats {
   int64_t stored_pages = 0, stored_bytes = 0;
   int64_t compressed_pages = 0;  // whose rows are read as T2 since
   int64_t promoted_tokens = 0, demoted_tokens = 0;
+  // Tokens that a placement plan wanted back in T0 and the next one out again.
+  int64_t undone_promotions = 0;
   int64_t cold_rows_mapped = 0, cold_rows_fetched = 0;
   int64_t cold_rows_pushed_down = 0, cold_bytes_fetched = 0;
   int64_t late_fetches = 0, plans = 0, deferred_drops = 0;

@@ -114,6 +114,7 @@ struct Sequence {
   SequenceReads reads;
   SequencePushdown pushdown;
   SequencePromotion promotion;
+  std::vector<int64_t> promoted_groups;  // by the last plan, ascending
   SequenceDestruction destruction;
   SequenceSelection selection;
   // [layer][KV head]; empty where positions are absolute.

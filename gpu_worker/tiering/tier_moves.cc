@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,24 @@ std::vector<Tier> PlannedTiers(const Sequence& sequence) {
     }
   }
   return tiers;
+}
+
+// Live tokens of groups that the plan before promoted and this one demotes.
+int64_t UndoneTokens(const Sequence& sequence, const PlacementPlan& plan) {
+  std::vector<int64_t> undone;
+  std::set_intersection(sequence.promoted_groups.begin(),
+                        sequence.promoted_groups.end(), plan.demote.begin(),
+                        plan.demote.end(), std::back_inserter(undone));
+  int64_t tokens = 0;
+  for (const int64_t group : undone) {
+    const int64_t first = group * plan.granularity;
+    const Page& page =
+        sequence.table.page(static_cast<int>(first / kPageTokens));
+    tokens +=
+        std::popcount(page.alive & sequence.table.GroupMask(
+                                       static_cast<int>(first % kPageTokens)));
+  }
+  return tokens;
 }
 
 void Apply(Sequence& sequence, const PlacementPlan& plan, T0Lines& lines) {
@@ -138,6 +157,8 @@ absl::Status MakePlan(Sequence& sequence, T0Lines& lines) {
   FARKV_ASSIGN_OR_RETURN(const PlacementPlan plan,
                          PlanPlacement(sequence.spec.placement, input));
   ++sequence.stats.plans;
+  sequence.stats.undone_promotions += UndoneTokens(sequence, plan);
+  sequence.promoted_groups = plan.promote;
   Apply(sequence, plan, lines);
   return absl::OkStatus();
 }
