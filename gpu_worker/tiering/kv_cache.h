@@ -102,6 +102,8 @@ struct SequenceTierStats {
   int64_t promoted_tokens = 0, demoted_tokens = 0;
   // Tokens that a placement plan wanted back in T0 and the next one out again.
   int64_t undone_promotions = 0;
+  // Of t0_tokens, those that came back from T2: their rows are as rounded.
+  int64_t lossy_tokens = 0;
   int64_t cold_rows_mapped = 0, cold_rows_fetched = 0;
   int64_t cold_rows_pushed_down = 0, cold_bytes_fetched = 0;
   int64_t late_fetches = 0, plans = 0, deferred_drops = 0;

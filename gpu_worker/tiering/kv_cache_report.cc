@@ -26,6 +26,11 @@ SequenceTierStats KvCache::Stats(SequenceId id) const {
     stats.t3_tokens += std::popcount(page.written & ~page.alive);
     const bool t2 = page.cold() != 0 && RemotePageOf(*sequence, i).is_t2();
     (t2 ? stats.t2_tokens : stats.t1_tokens) += std::popcount(page.cold());
+    // A page becomes T2 when none of its rows is in T0.
+    if (page.state == StoreState::kStored &&
+        RemotePageOf(*sequence, i).is_t2()) {
+      stats.lossy_tokens += std::popcount(page.alive & page.resident);
+    }
   }
   return stats;
 }

@@ -175,6 +175,19 @@ TEST(T2Test, ASequenceMayHaveLessT2ThanTheWorkerAndNoMore) {
             capped.stats.t1_tokens + capped.stats.t2_tokens);
 }
 
+// Random plans bring back groups of pages that are T2 already, and give most of
+// them up again.
+TEST(T2Test, WhatComesBackFromT2IsLossy) {
+  Outcome rounded, exact;
+  Generate({.placement = PlacementPolicy::kRandom}, rounded);
+  Generate({.t2_ratio = 0, .placement = PlacementPolicy::kRandom}, exact);
+
+  EXPECT_GT(rounded.stats.lossy_tokens, 0);
+  EXPECT_LT(rounded.stats.lossy_tokens, rounded.stats.t0_tokens);
+  EXPECT_EQ(exact.stats.lossy_tokens, 0);
+  EXPECT_GT(exact.stats.undone_promotions, 0);
+}
+
 TEST(T2Test, WithoutRoomForT2PagesStayInT1AndKeepTheirBits) {
   Outcome full, refused;
   Generate({.t2_ratio = 0}, full);
