@@ -19,8 +19,8 @@ namespace farkv::bench {
 namespace {
 
 constexpr void (*kSubcommands[])(CLI::App&, Run&) = {
-    RegisterAccuracy, RegisterAttention, RegisterDecode,     RegisterExactness,
-    RegisterMatMul,   RegisterReasoner,  RegisterThroughput,
+    RegisterAccuracy, RegisterAttention, RegisterDecode,   RegisterExactness,
+    RegisterMatMul,   RegisterPlan,      RegisterReasoner, RegisterThroughput,
 };
 
 // SIGTERM and SIGINT end the nodes, too. Before any other thread starts: those

@@ -20,6 +20,7 @@ void RegisterAttention(CLI::App& app, Run& chosen);
 void RegisterDecode(CLI::App& app, Run& chosen);
 void RegisterExactness(CLI::App& app, Run& chosen);
 void RegisterMatMul(CLI::App& app, Run& chosen);
+void RegisterPlan(CLI::App& app, Run& chosen);
 void RegisterReasoner(CLI::App& app, Run& chosen);
 void RegisterThroughput(CLI::App& app, Run& chosen);
 
