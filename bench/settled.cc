@@ -115,6 +115,8 @@ std::string DebtsOfNode(uint16_t port) {
   node.MustBeZero("pins", node.Sum("pool_pins"));
   node.MustBeZero("sessions", node.Sum("sessions"));
   node.MustBeZero("open operations", node.Sum("transport_open_operations"));
+  node.MustBeZero("bytes of receive buffers",
+                  node.Sum("transport_receive_buffer_bytes"));
   node.MustBeEqual("operations submitted and completed",
                    node.Sum("transport_operations_submitted_total"),
                    node.Sum("transport_operations_completed_total"));
@@ -135,6 +137,8 @@ std::string DebtsOfWorker(uint16_t port) {
   // Without nodes there are no such series.
   worker.MustBeZero("open operations",
                     worker.Sum("transport_open_operations", false));
+  worker.MustBeZero("bytes of receive buffers",
+                    worker.Sum("transport_receive_buffer_bytes", false));
   worker.MustBeEqual("operations submitted and completed",
                      worker.Sum("transport_operations_submitted_total", false),
                      worker.Sum("transport_operations_completed_total", false));

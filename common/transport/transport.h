@@ -108,7 +108,7 @@ struct TransportOptions {
   const Clock* clock = &Clock::Boottime();
   RequestHandler on_request;     // may be empty: requests are refused
   PeerLostHandler on_peer_lost;  // may be empty
-  int max_operations = 1024;     // slots: queued, posted and draining
+  int max_operations = 1024;               // slots: queued, posted and draining
   int max_operations_per_peer = 256;
   size_t max_bytes_in_flight_per_peer = size_t{256} << 20;
   int max_peers = 1024;
@@ -132,6 +132,9 @@ struct TransportCounters {
   uint64_t requests_received = 0;  // calls of the request handler
   // Operations and replies whose result or lent bytes are still owed.
   uint64_t open_operations = 0;
+  // Memory of bodies that are being received or that nobody has released yet.
+  // 0 where bodies are not received into buffers of the transport (loopback).
+  uint64_t receive_buffer_bytes = 0;
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
   uint64_t dropped_messages = 0;  // malformed, late or unknown

@@ -20,6 +20,9 @@ TransportMetrics::TransportMetrics(Metrics& metrics, const std::string& prefix,
   open_ = metrics.AddGauge(
       prefix + "transport_open_operations",
       "Operations and replies whose result or bytes are still owed", labels);
+  receive_buffers_ = metrics.AddGauge(
+      prefix + "transport_receive_buffer_bytes",
+      "Memory of bodies that are being received or not released yet", labels);
 }
 
 void TransportMetrics::Set(const TransportCounters& counters) {
@@ -30,6 +33,7 @@ void TransportMetrics::Set(const TransportCounters& counters) {
   sent_.Follow(counters.bytes_sent);
   received_.Follow(counters.bytes_received);
   open_.Set(static_cast<double>(counters.open_operations));
+  receive_buffers_.Set(static_cast<double>(counters.receive_buffer_bytes));
 }
 
 }  // namespace farkv

@@ -24,7 +24,7 @@ class TransportMetrics {
  private:
   FollowingCounter submitted_, completed_, requests_, dropped_;
   FollowingCounter sent_, received_;
-  Gauge open_;
+  Gauge open_, receive_buffers_;
 };
 
 }  // namespace farkv

@@ -12,5 +12,5 @@ farkv_test(transport_ucx_peers_test
   SRCS transport_ucx_hostile_test.cc
   DEPS farkv_transport_ucx LABELS "conformance;cpu;ucx;tsan" TIMEOUT 300)
 farkv_test(transport_ucx_death_test
-  SRCS transport_ucx_death_test.cc
+  SRCS transport_ucx_death_test.cc transport_ucx_rendezvous_test.cc
   DEPS farkv_transport_ucx LABELS "conformance;cpu;ucx" TIMEOUT 300)

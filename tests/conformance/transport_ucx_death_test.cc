@@ -1,8 +1,5 @@
 // A peer process that is killed or stopped while messages are under way. The
 // peer is this program again, started with "serve" or "call".
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,13 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/transport/ucx/ucx_transport.h"
 #include "gtest/gtest.h"
+#include "tests/conformance/transport_child.h"
 #include "tests/conformance/transport_fixture.h"
-
-extern char** environ;
 
 namespace farkv {
 namespace {
@@ -37,56 +32,6 @@ Request LargeRequest(BufferLease body, absl::Duration timeout) {
   request.body.push_back(std::move(body));
   return request;
 }
-
-// This program in another role, its standard output read through a pipe.
-class Child {
- public:
-  Child(const char* role, uint16_t port) {
-    int ends[2];
-    EXPECT_EQ(pipe(ends), 0);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    const std::string port_text = absl::StrCat(port);
-    std::string program = "/proc/self/exe", role_text = role;
-    char* arguments[] = {program.data(), role_text.data(),
-                         const_cast<char*>(port_text.c_str()), nullptr};
-    EXPECT_EQ(posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, arguments,
-                          environ),
-              0);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    output_ = fdopen(ends[0], "r");
-  }
-  ~Child() {
-    Signal(SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    fclose(output_);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  // The number that the child prints next.
-  uint32_t ReadNumber() {
-    char line[32] = "";
-    uint32_t number = 0;
-    EXPECT_NE(fgets(line, sizeof(line), output_), nullptr);
-    EXPECT_TRUE(absl::SimpleAtoi(line, &number));
-    return number;
-  }
-  void Signal(int signal) { kill(pid_, signal); }
-  // Returns when none of its threads runs any more.
-  void Stop() {
-    Signal(SIGSTOP);
-    siginfo_t state{};
-    waitid(P_PID, static_cast<id_t>(pid_), &state,
-           WSTOPPED | WEXITED | WNOWAIT);
-  }
-
- private:
-  pid_t pid_ = -1;
-  FILE* output_ = nullptr;
-};
 
 class UcxDeathTest : public ::testing::Test {
  protected:
@@ -228,8 +173,13 @@ TEST_F(UcxDeathTest, AKilledClientLeavesTheServerServing) {
 
 int main(int argc, char** argv) {
   const std::string role = argc == 3 ? argv[1] : "";
+  const int number = argc == 3 ? std::atoi(argv[2]) : 0;
   if (role == "serve") farkv::Serve();
-  if (role == "call") farkv::Call(static_cast<uint16_t>(std::atoi(argv[2])));
+  if (role == "call") farkv::Call(static_cast<uint16_t>(number));
+  if (role == "half-reply") farkv::ReplyInPart(number);
+  if (role == "half-request") {
+    farkv::RequestInPart(static_cast<uint16_t>(number));
+  }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -4,6 +4,12 @@
 // callback, a large one (rendezvous) is received straight into the buffer.
 // Engine thread only.
 //
+// A body that is being received belongs to UCX until OnBody: it is complete, or
+// its connection has ended or was closed by force. Not before, whatever became
+// of the operation: a sender that is only slow may still write to it. UCX 1.13
+// ends it then, and what a sender does later reaches no memory
+// (transport_ucx_rendezvous_test.cc).
+//
 // Nothing on the wire is trusted: what does not begin as a message fails its
 // peer, a message with a bad header or length is dropped and counted, and no
 // memory is taken before the length is checked and credited.
@@ -15,6 +21,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,15 +34,14 @@ namespace farkv {
 
 class MessageReceiver {
  public:
-  // All outlive the object.
+  // All outlive the object; `buffers` is where bodies go.
   MessageReceiver(ucp_worker_h worker, OperationTable* table,
-                  const Endpoints* endpoints, size_t kept_buffer_bytes,
-                  size_t max_incoming_bytes)
+                  const Endpoints* endpoints,
+                  std::shared_ptr<ReceiveBuffers> buffers)
       : worker_(worker),
         table_(table),
         endpoints_(endpoints),
-        buffers_(std::make_shared<ReceiveBuffers>(kept_buffer_bytes,
-                                                  max_incoming_bytes)) {}
+        buffers_(std::move(buffers)) {}
   MessageReceiver(const MessageReceiver&) = delete;
   MessageReceiver& operator=(const MessageReceiver&) = delete;
 

@@ -80,9 +80,10 @@ void ProgressEngine::Wake() {
 
 absl::StatusOr<std::unique_ptr<ProgressEngine>> ProgressEngine::Start(
     std::shared_ptr<OperationTable> table, const Options& options,
-    const UcxOptions& ucx, bool loopback_only) {
+    std::shared_ptr<ReceiveBuffers> buffers, const UcxOptions& ucx,
+    bool loopback_only) {
   std::unique_ptr<ProgressEngine> engine(
-      new ProgressEngine(std::move(table), options));
+      new ProgressEngine(std::move(table), options, std::move(buffers)));
   engine->thread_ = std::thread([raw = engine.get(), ucx, loopback_only] {
     raw->ThreadMain(ucx, loopback_only);
   });
@@ -97,8 +98,11 @@ absl::StatusOr<std::unique_ptr<ProgressEngine>> ProgressEngine::Start(
 }
 
 ProgressEngine::ProgressEngine(std::shared_ptr<OperationTable> table,
-                               const Options& options)
-    : table_(std::move(table)), options_(options) {}
+                               const Options& options,
+                               std::shared_ptr<ReceiveBuffers> buffers)
+    : table_(std::move(table)),
+      options_(options),
+      buffers_(std::move(buffers)) {}
 
 ProgressEngine::~ProgressEngine() { Stop(); }
 
@@ -127,9 +131,8 @@ absl::Status ProgressEngine::Create(const UcxOptions& ucx, bool loopback_only) {
                                            *options_.clock);
   sender_ = std::make_unique<MessageSender>(table_.get(), endpoints_.get(),
                                             options_.max_operations);
-  receiver_ = std::make_unique<MessageReceiver>(
-      worker_->get(), table_.get(), endpoints_.get(), ucx.kept_buffer_bytes,
-      ucx.max_incoming_bytes);
+  receiver_ = std::make_unique<MessageReceiver>(worker_->get(), table_.get(),
+                                                endpoints_.get(), buffers_);
   FARKV_RETURN_IF_ERROR(receiver_->Start());
   absl::MutexLock lock(&signal_mutex_);
   signalled_ = worker_.get();

@@ -20,6 +20,7 @@
 #include "common/transport/ucx/engine_thread.h"
 #include "common/transport/ucx/message_receiver.h"
 #include "common/transport/ucx/message_sender.h"
+#include "common/transport/ucx/receive_buffers.h"
 #include "common/transport/ucx/socket_address.h"
 #include "common/transport/ucx/ucx_worker.h"
 
@@ -39,7 +40,8 @@ class ProgressEngine {
   // Starts the thread and UCX in it.
   static absl::StatusOr<std::unique_ptr<ProgressEngine>> Start(
       std::shared_ptr<OperationTable> table, const Options& options,
-      const UcxOptions& ucx, bool loopback_only);
+      std::shared_ptr<ReceiveBuffers> buffers, const UcxOptions& ucx,
+      bool loopback_only);
   ~ProgressEngine();
   ProgressEngine(const ProgressEngine&) = delete;
   ProgressEngine& operator=(const ProgressEngine&) = delete;
@@ -54,7 +56,8 @@ class ProgressEngine {
   void Stop();
 
  private:
-  ProgressEngine(std::shared_ptr<OperationTable> table, const Options& options);
+  ProgressEngine(std::shared_ptr<OperationTable> table, const Options& options,
+                 std::shared_ptr<ReceiveBuffers> buffers);
   void ThreadMain(const UcxOptions& ucx, bool loopback_only);
   absl::Status Create(const UcxOptions& ucx, bool loopback_only)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread);
@@ -71,6 +74,7 @@ class ProgressEngine {
 
   const std::shared_ptr<OperationTable> table_;
   const Options options_;
+  const std::shared_ptr<ReceiveBuffers> buffers_;
 
   // The engine's thread only, from Create to Destroy.
   std::unique_ptr<UcxWorker> worker_;

@@ -35,6 +35,8 @@ class ReceiveBuffers : public std::enable_shared_from_this<ReceiveBuffers> {
   BufferLease Take(size_t size);
 
   size_t kept_bytes() const;
+  // Of leases that have not ended.
+  size_t lent_bytes() const { return lent_bytes_.load(); }
 
  private:
   // Classes are powers of two from 16 KiB; smaller buffers are not kept.

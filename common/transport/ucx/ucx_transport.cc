@@ -12,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/transport/operation_table.h"
 #include "common/transport/ucx/progress_engine.h"
+#include "common/transport/ucx/receive_buffers.h"
 #include "common/transport/ucx/socket_address.h"
 
 namespace farkv {
@@ -33,8 +34,9 @@ class UcxTransport final : public Transport {
         engine_options_(options.clock,
                         options.max_operations + OperationTable::kRefusalSlots,
                         options.spin),
-        table_(OperationTable::Create(std::move(options), [this] { Wake(); })) {
-  }
+        table_(OperationTable::Create(std::move(options), [this] { Wake(); })),
+        buffers_(std::make_shared<ReceiveBuffers>(ucx_.kept_buffer_bytes,
+                                                  ucx_.max_incoming_bytes)) {}
 
   ~UcxTransport() override {
     Shutdown(absl::ZeroDuration());
@@ -62,7 +64,11 @@ class UcxTransport final : public Transport {
     const bool rdma = UsesRdma(ucx_.tls);
     return {rdma ? "rdma" : "tcp", rdma, kMaxBodyBytes};
   }
-  TransportCounters counters() const override { return table_->counters(); }
+  TransportCounters counters() const override {
+    TransportCounters counters = table_->counters();
+    counters.receive_buffer_bytes = buffers_->lent_bytes();
+    return counters;
+  }
 
  private:
   // The engine, started if it is the first use.
@@ -75,6 +81,7 @@ class UcxTransport final : public Transport {
   const UcxOptions ucx_;
   const ProgressEngine::Options engine_options_;
   const std::shared_ptr<OperationTable> table_;
+  const std::shared_ptr<ReceiveBuffers> buffers_;
 
   absl::Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
@@ -91,8 +98,8 @@ absl::StatusOr<ProgressEngine*> UcxTransport::EngineFor(
   if (engine_ == nullptr) {
     loopback_only_ = ucx_.net_devices.empty() && address.is_loopback();
     FARKV_ASSIGN_OR_RETURN(
-        engine_,
-        ProgressEngine::Start(table_, engine_options_, ucx_, loopback_only_));
+        engine_, ProgressEngine::Start(table_, engine_options_, buffers_, ucx_,
+                                       loopback_only_));
     running_.store(engine_.get(), std::memory_order_release);
   }
   if (loopback_only_ && !address.is_loopback()) {
