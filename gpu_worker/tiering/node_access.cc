@@ -1,5 +1,6 @@
 #include "gpu_worker/tiering/node_access.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -39,6 +40,14 @@ absl::StatusOr<ControlCalls> MakeControlCalls(const std::string& address,
 }
 
 }  // namespace
+
+UcxOptions NodeUcxOptions(const TieringOptions& tiering) {
+  UcxOptions options;
+  options.max_incoming_bytes = tiering.MaxIncomingBytes();
+  options.resolve_timeout =
+      std::min(options.resolve_timeout, tiering.rpc_timeout);
+  return options;
+}
 
 NodeAccess MakeNodeAccess(const TieringOptions& options) {
   NodeAccess access;

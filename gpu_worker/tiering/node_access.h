@@ -16,6 +16,7 @@
 #include "common/policy/eviction_call.h"
 #include "common/rpc/memory_types.h"
 #include "common/transport/transport.h"
+#include "common/transport/ucx/ucx_transport.h"
 #include "gpu_worker/tiering/tiering_options.h"
 
 namespace farkv {
@@ -64,10 +65,14 @@ struct NodeAccess {
 // gRPC and UCX.
 NodeAccess MakeNodeAccess(const TieringOptions& options);
 
-// The UCX transport, with room for options.MaxIncomingBytes(); in the -faults
-// programs inside a fault decorator, as options.fault_spec says. Elsewhere
-// INVALID_ARGUMENT for a fault spec and for skip_row_checks. Chosen when the
-// program is linked: node_transport.cc or node_transport_faults.cc.
+// With room for TieringOptions::MaxIncomingBytes(). A name is looked up within the time
+// of a call: the link waits for it, too.
+UcxOptions NodeUcxOptions(const TieringOptions& tiering);
+
+// The UCX transport; in the -faults programs inside a fault decorator, as
+// options.fault_spec says. Elsewhere INVALID_ARGUMENT for a fault spec and for
+// skip_row_checks. Chosen when the program is linked: node_transport.cc or
+// node_transport_faults.cc.
 absl::StatusOr<std::unique_ptr<Transport>> MakeNodeTransport(
     const TieringOptions& tiering, TransportOptions options);
 

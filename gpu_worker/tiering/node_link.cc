@@ -218,17 +218,21 @@ absl::Status NodeLink::Hello(PeerId peer, const SessionGrant& grant) {
 }
 
 absl::StatusOr<PeerId> NodeLink::ConnectData(const SessionGrant& grant) {
-  FARKV_ASSIGN_OR_RETURN(const PeerId peer,
-                         transport_->Connect(grant.data_host, grant.data_port));
-  absl::Status status = Hello(peer, grant);
-  // Nobody knows what a damaged answer said; a second hello changes nothing.
-  if (absl::IsDataLoss(status)) status = Hello(peer, grant);
-  if (status.ok()) return peer;
-  transport_->ClosePeer(peer);
-  return absl::Status(status.code(),
-                      absl::StrCat("memory node ", options_.address,
-                                   ": data plane at ", grant.data_host, ":",
-                                   grant.data_port, ": ", status.message()));
+  const absl::StatusOr<PeerId> peer =
+      transport_->Connect(grant.data_host, grant.data_port);
+  absl::Status status = peer.status();
+  if (peer.ok()) {
+    status = Hello(*peer, grant);
+    // Nobody knows what a damaged answer said; a second hello changes nothing.
+    if (absl::IsDataLoss(status)) status = Hello(*peer, grant);
+    if (status.ok()) return peer;
+    transport_->ClosePeer(*peer);
+  }
+  return absl::Status(
+      status.code(),
+      absl::StrCat("memory node ", options_.address, " (", grant.node_id,
+                   "): data plane at ", grant.data_host, ":", grant.data_port,
+                   ": ", status.message()));
 }
 
 absl::Status NodeLink::ConnectNow() {

@@ -15,9 +15,7 @@ absl::StatusOr<std::unique_ptr<Transport>> MakeNodeTransport(
         tiering.skip_row_checks ? "true" : "false",
         ", are accepted by the -faults programs only"));
   }
-  UcxOptions ucx;
-  ucx.max_incoming_bytes = tiering.MaxIncomingBytes();
-  return CreateUcxTransport(std::move(options), std::move(ucx));
+  return CreateUcxTransport(std::move(options), NodeUcxOptions(tiering));
 }
 
 }  // namespace farkv

@@ -14,10 +14,9 @@ absl::StatusOr<std::unique_ptr<Transport>> MakeNodeTransport(
   if (tiering.skip_row_checks) {
     spdlog::warn("cold rows are NOT checked: skip_row_checks is set");
   }
-  UcxOptions ucx;
-  ucx.max_incoming_bytes = tiering.MaxIncomingBytes();
+  const UcxOptions ucx = NodeUcxOptions(tiering);
   if (tiering.fault_spec.empty()) {
-    return CreateUcxTransport(std::move(options), std::move(ucx));
+    return CreateUcxTransport(std::move(options), ucx);
   }
   FARKV_ASSIGN_OR_RETURN(const FaultSpec spec,
                          ParseFaultSpec(tiering.fault_spec));

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/transport/ucx/ucx_transport.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/conformance/transport_child.h"
 #include "tests/conformance/transport_fixture.h"
@@ -110,6 +111,27 @@ TEST_F(UcxDeathTest, AStoppedServerMeansDeadlinesAndAForcedCloseReturnsBytes) {
   peer_ = client_->Connect(kHost, port).value();
   Submit(1, kPatience);
   EXPECT_TRUE(results_.Wait(1)[0].ok());
+}
+
+// The kernel takes the connection; nobody reads the message.
+TEST_F(UcxDeathTest, AHelloToAStoppedServerEndsByItsDeadlineAndNamesIt) {
+  Child server("serve", 0);
+  const auto port = static_cast<uint16_t>(server.ReadNumber());
+  server.Stop();
+  StartClient(port);
+
+  Submit(1, absl::Milliseconds(300));
+
+  const absl::Status status = results_.Wait(1)[0].status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::HasSubstr(absl::StrCat("127.0.0.1:", port)));
+  client_->ClosePeer(peer_);
+  server.Signal(SIGCONT);
+  peer_ = client_->Connect(kHost, port).value();
+  Submit(1, kPatience);
+  EXPECT_TRUE(results_.Wait(1)[0].ok());
+  EXPECT_TRUE(Eventually([&] { return leases_.out() == 0; }));
 }
 
 TEST_F(UcxDeathTest, AKilledClientLeavesTheServerServing) {

@@ -16,6 +16,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -295,6 +296,41 @@ TEST_F(UcxHostileTest, RawGarbageOnAnyPortIsSurvived) {
   }
 
   ExpectService();
+}
+
+// One caller waits for the name server; peers that are connected are served as
+// ever, and the transport can be shut down.
+TEST_F(UcxHostileTest, ASilentNameServerHoldsNobodyElseUp) {
+  const auto released = std::make_shared<absl::Notification>();
+  const auto asked = std::make_shared<absl::Notification>();
+  UcxOptions ucx;
+  ucx.resolve_timeout = kPatience;
+  ucx.lookup = [released, asked](const std::string&, uint16_t port) {
+    asked->Notify();
+    released->WaitForNotification();
+    return *ParseNumericAddress(kHost, port);
+  };
+  TransportOptions options;
+  options.executor = &executor_;
+  const auto client = CreateUcxTransport(std::move(options), ucx).value();
+  absl::Status connected;
+  std::thread caller(
+      [&] { connected = client->Connect("far.example", port_).status(); });
+  asked->WaitForNotification();
+
+  Results results;
+  Request request;
+  request.header.type = MessageType::kFetchRequest;
+  request.timeout = kPatience;
+  request.body.push_back(BufferLease::Owning(RandomBytes(1000, 2)));
+  const PeerId peer = client->Connect(kHost, port_).value();
+  ASSERT_TRUE(client->Submit(peer, std::move(request), results.Expect()).ok());
+  EXPECT_TRUE(results.Wait(1)[0].ok());
+  client->Shutdown(absl::Seconds(1));
+
+  released->Notify();
+  caller.join();
+  EXPECT_EQ(connected.code(), absl::StatusCode::kUnavailable) << connected;
 }
 
 // What a thread that spins uses, and how often one that polls wakes up.

@@ -19,6 +19,23 @@ T As(const sockaddr_storage& storage) {
   return address;
 }
 
+// getaddrinfo's error, or 0 and the first address that it knows.
+int Lookup(const std::string& host, uint16_t port, int flags,
+           SocketAddress* address) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | flags;
+  addrinfo* list = nullptr;
+  const int error =
+      getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &list);
+  if (error != 0) return error;
+  const absl::Cleanup free_list = [list] { freeaddrinfo(list); };
+  std::memcpy(&address->storage, list->ai_addr, list->ai_addrlen);
+  address->length = list->ai_addrlen;
+  return 0;
+}
+
 }  // namespace
 
 uint16_t SocketAddress::port() const {
@@ -48,24 +65,22 @@ std::string SocketAddress::ToString() const {
   return absl::StrCat(v6 ? "[" : "", host, v6 ? "]:" : ":", service);
 }
 
+std::optional<SocketAddress> ParseNumericAddress(const std::string& host,
+                                                 uint16_t port) {
+  SocketAddress address;
+  if (Lookup(host, port, AI_NUMERICHOST, &address) != 0) return std::nullopt;
+  return address;
+}
+
 absl::StatusOr<SocketAddress> ResolveAddress(const std::string& host,
                                              uint16_t port) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  const int error =
-      getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &list);
-  if (error != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "cannot resolve host \"", host, "\": ", gai_strerror(error)));
-  }
-  const absl::Cleanup free_list = [list] { freeaddrinfo(list); };
   SocketAddress address;
-  std::memcpy(&address.storage, list->ai_addr, list->ai_addrlen);
-  address.length = list->ai_addrlen;
-  return address;
+  const int error = Lookup(host, port, 0, &address);
+  if (error == 0) return address;
+  const std::string text =
+      absl::StrCat("cannot resolve host \"", host, "\": ", gai_strerror(error));
+  return error == EAI_AGAIN ? absl::UnavailableError(text)
+                            : absl::InvalidArgumentError(text);
 }
 
 }  // namespace farkv

@@ -36,7 +36,8 @@ class UcxTransport final : public Transport {
                         options.spin),
         table_(OperationTable::Create(std::move(options), [this] { Wake(); })),
         buffers_(std::make_shared<ReceiveBuffers>(ucx_.kept_buffer_bytes,
-                                                  ucx_.max_incoming_bytes)) {}
+                                                  ucx_.max_incoming_bytes)),
+        resolver_(ucx_.resolve_timeout, ucx_.lookup) {}
 
   ~UcxTransport() override {
     Shutdown(absl::ZeroDuration());
@@ -82,6 +83,7 @@ class UcxTransport final : public Transport {
   const ProgressEngine::Options engine_options_;
   const std::shared_ptr<OperationTable> table_;
   const std::shared_ptr<ReceiveBuffers> buffers_;
+  const NameResolver resolver_;
 
   absl::Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
@@ -114,7 +116,7 @@ absl::StatusOr<ProgressEngine*> UcxTransport::EngineFor(
 absl::StatusOr<uint16_t> UcxTransport::Listen(const std::string& host,
                                               uint16_t port) {
   FARKV_ASSIGN_OR_RETURN(const SocketAddress address,
-                         ResolveAddress(host, port));
+                         resolver_.Resolve(host, port));
   FARKV_ASSIGN_OR_RETURN(ProgressEngine * engine, EngineFor(address));
   return engine->Listen(address);
 }
@@ -122,7 +124,7 @@ absl::StatusOr<uint16_t> UcxTransport::Listen(const std::string& host,
 absl::StatusOr<PeerId> UcxTransport::Connect(const std::string& host,
                                              uint16_t port) {
   FARKV_ASSIGN_OR_RETURN(const SocketAddress address,
-                         ResolveAddress(host, port));
+                         resolver_.Resolve(host, port));
   FARKV_ASSIGN_OR_RETURN(ProgressEngine * engine, EngineFor(address));
   return engine->Connect(address, absl::StrCat(host, ":", port));
 }
@@ -149,6 +151,11 @@ absl::Status CheckOptions(const TransportOptions& options,
   }
   if (ucx.tls.empty()) {
     return absl::InvalidArgumentError("UCX options name no transport (tls)");
+  }
+  if (ucx.resolve_timeout <= absl::ZeroDuration() || !ucx.lookup) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("names must be looked up within a positive time, is ",
+                     absl::FormatDuration(ucx.resolve_timeout)));
   }
   if (ucx.tcp_send_segment_bytes < 1024 ||
       ucx.tcp_receive_segment_bytes < ucx.tcp_send_segment_bytes) {

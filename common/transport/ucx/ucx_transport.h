@@ -17,7 +17,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/transport/transport.h"
+#include "common/transport/ucx/name_resolver.h"
 
 namespace farkv {
 
@@ -43,6 +45,10 @@ struct UcxOptions {
   // Bound on the bodies that all peers together have sent and nobody has
   // released yet; what arrives above it is refused and counted.
   size_t max_incoming_bytes = size_t{1} << 30;
+  // Longest that Listen and Connect wait for the address of a host's name.
+  absl::Duration resolve_timeout = absl::Seconds(5);
+  // Who knows the addresses of names.
+  NameResolver::Lookup lookup = ResolveAddress;
 };
 
 // INVALID_ARGUMENT when an option cannot be meant.

@@ -3,6 +3,7 @@
 #include "gpu_worker/tiering/node_link.h"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <set>
@@ -113,6 +114,8 @@ class NodeLinkTest : public ::testing::Test {
     };
     access.transport = [this, make = access.transport](TransportOptions made)
         -> absl::StatusOr<std::unique_ptr<Transport>> {
+      made.clock = transport_clock_;
+      made.max_peers = max_peers_;
       return std::make_unique<DamagedHello>(make(std::move(made)).value(),
                                             damaged_hellos_);
     };
@@ -149,6 +152,8 @@ class NodeLinkTest : public ::testing::Test {
   absl::Duration repeat_pause_ = absl::Milliseconds(500);
   int damaged_hellos_ = 0;
   const Clock* clock_ = &Clock::Boottime();
+  const Clock* transport_clock_ = &Clock::Boottime();
+  int max_peers_ = 16;
   ManualClock time_;  // for tests that put it there
   LoopbackNetwork network_{LoopbackNetwork::Drive::kThread};
   TestNode node_{network_, geometry_, "node"};
@@ -261,6 +266,78 @@ TEST_F(NodeLinkTest, ASilentNodeIsLostUntilItAnswersAgain) {
   EXPECT_TRUE(becomes(false));
   network_.SetFrozen(node_.port(), false);
   EXPECT_TRUE(becomes(true));
+}
+
+// The node freezes between its grant and the hello.
+TEST_F(NodeLinkTest, AHelloToAFrozenNodeEndsByItsDeadlineAndNamesTheNode) {
+  transport_clock_ = &time_;
+  std::atomic<bool> frozen{false}, over{false};
+  std::thread passing([&] {
+    while (!frozen) std::this_thread::yield();
+    while (!over) {
+      time_.Advance(absl::Seconds(11));
+      network_.HoldSends(false);  // looks at its deadlines again
+    }
+  });
+
+  const absl::Status status = Connect([&](ControlCalls& control) {
+    control.open_session = [&, open = control.open_session](
+                               const OpenSessionCall& call,
+                               absl::Duration timeout) {
+      absl::StatusOr<SessionGrant> grant = open(call, timeout);
+      network_.SetFrozen(node_.port(), true);
+      frozen = true;
+      return grant;
+    };
+  });
+  over = true;
+  passing.join();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("memory node 0 (node)"),
+                    HasSubstr(absl::StrCat("localhost:", node_.port()))));
+  EXPECT_FALSE(node_.has_sessions());
+  network_.SetFrozen(node_.port(), false);
+}
+
+// The hello of a reconnection meets a frozen node; the one after it does not.
+TEST_F(NodeLinkTest, ALinkComesBackAfterAHelloToAFrozenNode) {
+  tiering_.heartbeat = absl::Milliseconds(100);
+  tiering_.rpc_timeout = absl::Milliseconds(200);
+  std::atomic<int> opened{0};
+  ASSERT_TRUE(Connect([&](ControlCalls& control) {
+                control.open_session = [&, open = control.open_session](
+                                           const OpenSessionCall& call,
+                                           absl::Duration timeout) {
+                  absl::StatusOr<SessionGrant> grant = open(call, timeout);
+                  if (grant.ok()) {
+                    network_.SetFrozen(node_.port(), ++opened == 2);
+                  }
+                  return grant;
+                };
+              }).ok());
+
+  node_.SetDown(true);  // its connections end
+  node_.SetDown(false);
+
+  const absl::Time end = absl::Now() + kLong;
+  while (!(opened >= 3 && link_->healthy()) && absl::Now() < end) {
+    std::this_thread::yield();
+  }
+  EXPECT_GE(opened, 3);
+  EXPECT_TRUE(link_->healthy());
+}
+
+TEST_F(NodeLinkTest, AnErrorBeforeTheHelloNamesTheNodeToo) {
+  max_peers_ = 0;
+
+  const absl::Status status = Connect([](ControlCalls&) {});
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("memory node 0 (node)"),
+                    HasSubstr(absl::StrCat("localhost:", node_.port()))));
 }
 
 // A link whose time is the calls that hang; heartbeats are too rare to matter.
