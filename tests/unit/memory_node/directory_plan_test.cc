@@ -84,6 +84,56 @@ TEST_F(DirectoryPlanTest, ANumberOlderThanTheKeptRepliesIsRefused) {
             ErrorReason::kStaleSequenceNumber);
 }
 
+// A page's place takes 64 bytes of a reply, an error several times that.
+TierPlanCall WithManyErrors(TierPlanCall call) {
+  call.evictions.resize(kMaxPlanItems);  // of a page that is not stored
+  for (PageEviction& eviction : call.evictions) eviction.live = {1, 1};
+  return call;
+}
+
+TEST_F(DirectoryPlanTest, KeptRepliesAreBoundedInBytesButForTheLast) {
+  ReplyLog log;
+  TierPlanResult long_reply;
+  long_reply.reserved.resize(ReplyLog::kMaxBytes / sizeof(PagePlacement) / 4);
+  for (uint64_t number = 1; number <= ReplyLog::kKept; ++number) {
+    log.Add(number, long_reply);
+    EXPECT_LE(log.bytes(), ReplyLog::kMaxBytes);
+    EXPECT_NE(log.Find(number).value(), nullptr);
+  }
+  EXPECT_NE(log.Find(ReplyLog::kKept - 2).value(), nullptr);
+
+  TierPlanResult huge_reply;
+  huge_reply.evictions.assign(ReplyLog::kMaxBytes / 64,
+                              absl::NotFoundError("a page"));
+  log.Add(ReplyLog::kKept + 1, huge_reply);
+
+  EXPECT_EQ((*log.Find(ReplyLog::kKept + 1))->evictions.size(),
+            huge_reply.evictions.size());
+  EXPECT_EQ(log.Find(ReplyLog::kKept).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(DirectoryPlanTest, ARetryWhoseReplyWasDroppedForItsBytesChangesNothing) {
+  Open();
+  directory_.Apply(Plan(1, {{0, 0}})).value();
+  directory_.Apply(WithManyErrors(Plan(2, {}, {{0, 0}}))).value();
+  ASSERT_EQ(pool_.stats().used_pages, 0u);
+  ASSERT_TRUE(directory_.Apply(Plan(1, {{0, 0}})).ok());  // the kept reply
+  for (uint64_t number = 3; number <= 6; ++number) {
+    directory_.Apply(WithManyErrors(Plan(number))).value();
+  }
+
+  const absl::Status status = directory_.Apply(Plan(1, {{0, 0}})).status();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kStaleSequenceNumber);
+  EXPECT_EQ(pool_.stats().used_pages, 0u);
+  const auto last = directory_.Apply(WithManyErrors(Plan(6)));
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_EQ(last->evictions.size(), size_t{kMaxPlanItems});
+  EXPECT_TRUE(directory_.Apply(Plan(7)).ok());
+}
+
 TEST_F(DirectoryPlanTest, ReservingAPageAgainKeepsItsPlace) {
   Open();
   const TierPlanResult first = directory_.Apply(Plan(1, {{0, 0}})).value();
