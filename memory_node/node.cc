@@ -159,6 +159,9 @@ absl::Status Node::StartDataPlane(const NodeTransportFactory& factory) {
   options.on_request = [this](Incoming incoming) {
     data_plane_.Handle(std::move(incoming));
   };
+  options.on_peer_connected = [this](PeerId peer) {
+    data_plane_.PeerConnected(peer);
+  };
   options.on_peer_lost = [this](PeerId peer, const absl::Status& why) {
     spdlog::info("connection {} ended: {}", peer.value, why.ToString());
     data_plane_.PeerLost(peer);
@@ -184,10 +187,11 @@ absl::Status Node::StartMap() {
                          const MapRequest& request,
                          const PeerCredentials&) -> absl::StatusOr<MapGrant> {
     FARKV_ASSIGN_OR_RETURN(
-        const std::string tenant,
+        const TokenOwner owner,
         directory_.CheckToken(request.session, request.token));
     FARKV_ASSIGN_OR_RETURN(PagePool::SharedSlab slab,
-                           Share(tenant, request.slab_id));
+                           Share(owner.tenant, request.slab_id));
+    data_plane_.NoteMapped(owner);
     return MapGrant{std::move(slab.descriptor), slab.bytes};
   };
   FARKV_ASSIGN_OR_RETURN(map_server_, MapServer::Start(options, grant));
@@ -228,6 +232,7 @@ absl::Status Node::StartServers() {
                    static_cast<int>(options_.numa_node), options_.config});
   FARKV_ASSIGN_OR_RETURN(
       http_, HttpServer::Start(options_.metrics_listen, metrics_, [this] {
+        data_plane_.ShowGauges();
         gauges_.Set(pool_.stats(),
                     t2_pool_ == nullptr ? PagePoolStats{} : t2_pool_->stats(),
                     directory_.stats(), transport_->counters());

@@ -36,6 +36,8 @@ struct OpenSessionCall {
   // Of a request that runs already and lost its last session: a draining node
   // takes it, too.
   bool continues_request = false;
+  // How long the worker waits for an answer on the data plane; 0: not told.
+  absl::Duration data_timeout;
 };
 
 struct SessionGrant {

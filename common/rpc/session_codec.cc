@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/codec_parts.h"
@@ -19,6 +21,9 @@ memory::v1::OpenSessionRequest ToProto(const OpenSessionCall& call) {
   *proto.mutable_lease() = ToProto(call.lease);
   proto.set_worker_id(call.worker_id);
   proto.set_continues_request(call.continues_request);
+  if (call.data_timeout > absl::ZeroDuration()) {
+    *proto.mutable_data_timeout() = ToProto(call.data_timeout);
+  }
   return proto;
 }
 
@@ -31,6 +36,8 @@ absl::StatusOr<OpenSessionCall> FromProto(
   call.tenant = request.tenant();
   call.worker_id = request.worker_id();
   call.continues_request = request.continues_request();
+  call.data_timeout =
+      std::max(absl::ZeroDuration(), FromProto(request.data_timeout()));
   FARKV_ASSIGN_OR_RETURN(call.geometry, FromProto(request.geometry()));
   call.bitwise = request.exactness() != memory::v1::EXACTNESS_ROUNDING;
   call.lease = FromProto(request.lease());

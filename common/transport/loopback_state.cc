@@ -82,6 +82,7 @@ bool LoopbackNetwork::State::RunCommands() {
     }
     command.from->links[command.peer] = {to, *accepted};
     to->links[*accepted] = {command.from.get(), command.peer};
+    to->table->Announce(*accepted);
   }
   return !commands.empty();
 }

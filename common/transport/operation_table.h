@@ -70,6 +70,8 @@ class OperationTable : public std::enable_shared_from_this<OperationTable> {
   // ---- Peers.
   // RESOURCE_EXHAUSTED at max_peers. `name` is for messages.
   absl::StatusOr<PeerId> AddPeer(std::string name);
+  // The peer has connected to a listener: on_peer_connected runs.
+  void Announce(PeerId peer);
   // OK while the peer takes operations; NOT_FOUND when it is stale.
   absl::Status CheckOpen(PeerId peer);
   // Completes the peer's operations with `why` and lists it in TakeClosing.

@@ -70,6 +70,25 @@ absl::StatusOr<PeerId> OperationTable::AddPeer(std::string name) {
   return PeerId{(uint64_t{generation} << 32) | index};
 }
 
+// A task of the peer, so that on_peer_lost comes after it.
+void OperationTable::Announce(PeerId peer) {
+  Effects effects;
+  {
+    absl::MutexLock lock(&mutex_);
+    Peer* entry = FindPeer(peer);
+    if (entry == nullptr || entry->lost || !options_.on_peer_connected) return;
+    ++entry->tasks;
+    effects.tasks.push_back([self = shared_from_this(), peer] {
+      {
+        const Gate::Pass pass = self->handlers_.TryEnter();
+        if (pass) self->options_.on_peer_connected(peer);
+      }
+      self->TaskDone(peer);
+    });
+  }
+  Run(std::move(effects));
+}
+
 OperationTable::Peer* OperationTable::FindPeer(PeerId peer) {
   const uint64_t index = peer.value & kIndexMask;
   if (index >= peers_.size()) return nullptr;

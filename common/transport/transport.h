@@ -99,6 +99,9 @@ struct Incoming {
 };
 // Called for each request that arrives. The reply goes out by Reply().
 using RequestHandler = absl::AnyInvocable<void(Incoming incoming)>;
+// Called once for each peer that has connected to a listener, whether or not
+// it ever says anything; perhaps beside its first request.
+using PeerConnectedHandler = absl::AnyInvocable<void(PeerId peer)>;
 // Called once when a peer is lost or closed by it, after every operation on it
 // has completed.
 using PeerLostHandler = absl::AnyInvocable<void(PeerId peer, absl::Status why)>;
@@ -106,8 +109,9 @@ using PeerLostHandler = absl::AnyInvocable<void(PeerId peer, absl::Status why)>;
 struct TransportOptions {
   Executor* executor = nullptr;  // borrowed, outlives the transport
   const Clock* clock = &Clock::Boottime();
-  RequestHandler on_request;     // may be empty: requests are refused
-  PeerLostHandler on_peer_lost;  // may be empty
+  RequestHandler on_request;               // may be empty: requests are refused
+  PeerConnectedHandler on_peer_connected;  // may be empty
+  PeerLostHandler on_peer_lost;            // may be empty
   int max_operations = 1024;               // slots: queued, posted and draining
   int max_operations_per_peer = 256;
   size_t max_bytes_in_flight_per_peer = size_t{256} << 20;

@@ -147,6 +147,7 @@ absl::StatusOr<SessionGrant> NodeLink::OpenOne(RemoteSession& session,
   call.bitwise = options_.tiering.exactness == ExactnessMode::kBitwise;
   call.lease = options_.tiering.lease;
   call.continues_request = continues;
+  call.data_timeout = options_.tiering.fetch_timeout;
   const absl::Time sent = clock_.Now();
   FARKV_ASSIGN_OR_RETURN(SessionGrant grant,
                          control_.open_session(call, ConnectTimeout()));

@@ -40,6 +40,16 @@ DecideMetrics::DecideMetrics(Metrics& metrics)
                                           "From the start of a decision to its "
                                           "answer")) {}
 
+namespace {
+
+Counter ClosedPeers(Metrics& metrics, const char* reason) {
+  return metrics.AddCounter("farkv_node_closed_peers_total",
+                            "Data-plane connections that the node closed",
+                            {{"reason", reason}});
+}
+
+}  // namespace
+
 DataMetrics::DataMetrics(Metrics& metrics)
     : store(metrics, "store"),
       fetch(metrics, "fetch"),
@@ -59,6 +69,14 @@ DataMetrics::DataMetrics(Metrics& metrics)
           "Rows whose checksum was wrong, in a store or in the pool")),
       rejected_peers(metrics.AddCounter("farkv_node_rejected_peers_total",
                                         "Peers without a valid token")),
+      closed_silent(ClosedPeers(metrics, "silent")),
+      closed_without_hello(ClosedPeers(metrics, "no_hello")),
+      closed_too_many(ClosedPeers(metrics, "too_many")),
+      unproven_peers(metrics.AddGauge(
+          "farkv_node_unproven_peers",
+          "Data-plane connections that have not said hello yet")),
+      waiting_attends(metrics.AddGauge("farkv_node_waiting_attends",
+                                       "Attend requests that wait their turn")),
       lost_scores(metrics.AddCounter(
           "farkv_node_lost_scores_total",
           "Attended layers whose weights were not kept for want of room")) {}

@@ -54,7 +54,10 @@ struct DataMetrics {
   Counter dropped_messages;   // CRC of the message was wrong: no reply
   Counter checksum_failures;  // CRC of a row was wrong
   Counter rejected_peers;     // bad hello
-  Counter lost_scores;        // layers whose weights were not kept
+  Counter closed_silent, closed_without_hello, closed_too_many;
+  Gauge unproven_peers;   // connected, no hello yet
+  Gauge waiting_attends;  // arrived, not begun
+  Counter lost_scores;    // layers whose weights were not kept
 };
 
 }  // namespace farkv

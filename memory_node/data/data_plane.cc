@@ -45,28 +45,73 @@ DataPlane::DataPlane(const DataPlaneOptions& options, Directory& directory,
 
 void DataPlane::Handle(Incoming incoming) {
   const Message& message = incoming.message;
-  if (peers_.Note(incoming.peer, clock_.Now()) && options_.on_new_peer) {
-    options_.on_new_peer();
-  }
+  PeerConnected(incoming.peer);  // not told of in this order
+  peers_.Count(incoming.peer, 0, kMessageHeaderBytes + message.body.size());
   if (!CheckMessage(message.header_bytes, message.body.bytes()).ok()) {
     metrics_.dropped_messages.Increment();
     return;
   }
   if (message.header.type == MessageType::kAttendRequest &&
       attends_ != nullptr) {
-    attends_->Execute([this, waiting = std::move(incoming)] {
-      Send(waiting, Dispatch(waiting));
-    });
+    AttendInTurn(std::move(incoming));
     return;
   }
   Send(incoming, Dispatch(incoming));
+}
+
+void DataPlane::AttendInTurn(Incoming incoming) {
+  if (waiting_attends_.fetch_add(1) >= options_.max_waiting_attends) {
+    --waiting_attends_;
+    metrics_.attend.CountFailure(absl::StatusCode::kResourceExhausted);
+    Send(incoming, {absl::ResourceExhaustedError("too many attends wait"), {}});
+    return;
+  }
+  attends_->Execute(
+      [this, waiting = std::move(incoming), arrived = clock_.Now()] {
+        --waiting_attends_;
+        Send(waiting, AttendUnlessTooLate(waiting, arrived));
+      });
+}
+
+// Its caller's time has run since before it arrived: nobody waits for the
+// answer, and those behind it do for theirs.
+DataPlane::Answer DataPlane::AttendUnlessTooLate(const Incoming& incoming,
+                                                 absl::Time arrived) {
+  const absl::Duration told = peers_.DataTimeout(incoming.peer);
+  const absl::Duration limit =
+      told > absl::ZeroDuration() ? told : options_.attend_wait;
+  const absl::Duration waited = clock_.Now() - arrived;
+  if (waited < limit) return Dispatch(incoming);
+  metrics_.attend.CountFailure(absl::StatusCode::kDeadlineExceeded);
+  return {absl::DeadlineExceededError(absl::StrCat(
+              "waited ", absl::FormatDuration(waited),
+              " for its turn, at most ", absl::FormatDuration(limit))),
+          {}};
+}
+
+void DataPlane::PeerConnected(PeerId peer) {
+  if (!peers_.Note(peer, clock_.Now())) return;
+  if (const auto excess = peers_.TakeExcess(options_.peers)) {
+    metrics_.closed_too_many.Increment();
+    transport_->ClosePeer(*excess);
+  }
+  if (options_.on_new_peer) options_.on_new_peer();
 }
 
 absl::Time DataPlane::CloseSilentPeers() {
   const PeerTable::Silent silent =
       peers_.TakeSilent(options_.peers, clock_.Now());
   for (PeerId peer : silent.peers) transport_->ClosePeer(peer);
+  for (PeerId peer : silent.unproven) transport_->ClosePeer(peer);
+  metrics_.closed_silent.Increment(static_cast<double>(silent.peers.size()));
+  metrics_.closed_without_hello.Increment(
+      static_cast<double>(silent.unproven.size()));
   return silent.next;
+}
+
+void DataPlane::ShowGauges() {
+  metrics_.unproven_peers.Set(static_cast<double>(peers_.num_unproven()));
+  metrics_.waiting_attends.Set(static_cast<double>(waiting_attends_.load()));
 }
 
 DataPlane::Answer DataPlane::Dispatch(const Incoming& incoming) {
@@ -235,8 +280,11 @@ void DataPlane::ForgetClosedSessions() {
 void DataPlane::Send(const Incoming& incoming, Answer answer) {
   MessageHeader header = ReplyHeader(incoming.message.header,
                                      answer.status.code(), directory_.epoch());
+  size_t bytes = kMessageHeaderBytes;
+  for (const BufferLease& piece : answer.body) bytes += piece.size();
   const absl::Status sent =
       transport_->Reply(incoming.peer, header, std::move(answer.body));
+  if (sent.ok()) peers_.Count(incoming.peer, bytes, 0);
   // Of used-up slots and bytes the transport tells the requester itself.
   bool answered = sent.ok() || absl::IsResourceExhausted(sent);
   if (!answered) {

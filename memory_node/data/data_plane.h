@@ -9,8 +9,10 @@
 //
 // Handlers run on the transport's executor and hold no lock while they copy (a
 // pin keeps the page's memory); attends, which may take long, run on one of
-// their own, so that no ping waits behind them. Bytes of fetched rows on their
-// way and of one attend's leaves are bounded. Thread-safe.
+// their own, so that no ping waits behind them. One that waited there for
+// longer than its worker waits for an answer is refused instead of computed.
+// Bytes of fetched rows on their way and of one attend's leaves, attends that
+// wait and peers without a hello are bounded. Thread-safe.
 #ifndef FARKV_MEMORY_NODE_DATA_DATA_PLANE_H_
 #define FARKV_MEMORY_NODE_DATA_DATA_PLANE_H_
 
@@ -41,9 +43,15 @@ struct DataPlaneOptions {
   size_t max_score_bytes = size_t{1} << 30;
   // Of the leaves of one attend request, which is refused beyond it.
   uint64_t max_leaf_bytes = kMaxAttendLeafBytes;
+  // Attend requests that wait their turn; more are refused with
+  // RESOURCE_EXHAUSTED.
+  size_t max_waiting_attends = 1024;
+  // Longest that one waits for its turn whose worker has not told how long it
+  // waits for answers.
+  absl::Duration attend_wait = absl::Seconds(60);
   PeerLimits peers;
-  // Told of a peer's first message: CloseSilentPeers may be due earlier. On
-  // the transport's executor; may be empty.
+  // Told of a new peer: CloseSilentPeers may be due earlier. On the transport's
+  // executor; may be empty.
   std::function<void()> on_new_peer;
 };
 
@@ -64,6 +72,7 @@ class DataPlane {
 
   // The transport's handlers.
   void Handle(Incoming incoming);
+  void PeerConnected(PeerId peer);
   void PeerLost(PeerId peer) { peers_.Remove(peer); }
   // Closes peers that were silent for too long and those that never said
   // hello. Returns when to call it again; not at all while there are no peers.
@@ -71,6 +80,11 @@ class DataPlane {
   // Forgets the scores of sessions that have gone; after a sweep of leases.
   void ForgetClosedSessions();
 
+  // Sets the gauges of `metrics`; before they are shown.
+  void ShowGauges();
+
+  // A worker has been given memory to map.
+  void NoteMapped(const TokenOwner& owner) { peers_.NoteMapped(owner); }
   std::vector<PeerReport> peers() const { return peers_.List(); }
   // Bytes of replies that the transport still holds.
   size_t reply_bytes() const { return *reply_bytes_; }
@@ -81,6 +95,8 @@ class DataPlane {
     absl::Status status;
     std::vector<BufferLease> body;
   };
+  void AttendInTurn(Incoming incoming);
+  Answer AttendUnlessTooLate(const Incoming& incoming, absl::Time arrived);
   Answer Dispatch(const Incoming& incoming);
   Answer Ping(const Incoming& incoming);
   Answer Hello(const Incoming& incoming);
@@ -103,6 +119,7 @@ class DataPlane {
   Transport* transport_ = nullptr;
   Executor* attends_ = nullptr;
   PeerTable peers_;
+  std::atomic<size_t> waiting_attends_{0};
   AttendScores scores_;
   // Shared with the leases of replies, which the transport may hold longer.
   const std::shared_ptr<std::atomic<size_t>> reply_bytes_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/layout/kv_geometry.h"
 #include "common/page/page_format.h"
@@ -19,6 +20,9 @@ namespace farkv {
 struct TokenOwner {
   std::string tenant;
   std::string worker_id;
+  // How long its worker waits for an answer on the data plane; 0: not told.
+  absl::Duration data_timeout;
+  bool mapped = false;  // has been given memory of the node to map
 };
 
 // Who asks, and for which session: tenant as proven by the hello.

@@ -92,7 +92,8 @@ SessionGrant Directory::Grant(Session& session, absl::Duration lease) {
   const absl::Duration granted = SetLease(session, lease);
   tokens_.erase(session.token);
   session.token = SessionId::Random().ToBytes();
-  tokens_[session.token].owner = {session.tenant, session.worker_id};
+  tokens_[session.token].owner = {session.tenant, session.worker_id,
+                                  session.data_timeout, session.mapped};
   SessionGrant grant;
   grant.handshake = options_.handshake;
   grant.epoch = options_.epoch;
@@ -125,6 +126,7 @@ absl::StatusOr<SessionGrant> Directory::Open(const OpenSessionCall& call) {
                         ErrorReason::kGeometryMismatch);
     }
     session->worker_id = call.worker_id;
+    session->data_timeout = call.data_timeout;
     SessionGrant grant = Grant(*session, call.lease);
     grant.resumed = true;
     grant.last_sequence_number = session->replies.last();
@@ -148,6 +150,7 @@ absl::StatusOr<SessionGrant> Directory::Open(const OpenSessionCall& call) {
   session->instance = next_instance_++;
   session->tenant = call.tenant;
   session->worker_id = call.worker_id;
+  session->data_timeout = call.data_timeout;
   session->geometry = call.geometry;
   session->stride = PageLayout::T1(call.geometry).stride;
   session->opened = clock_.Now();

@@ -82,10 +82,11 @@ class Directory {
   // shows it may touch that tenant's sessions. PERMISSION_DENIED for an unknown
   // or used one.
   absl::StatusOr<TokenOwner> RedeemToken(const std::string& token);
-  // The tenant of `session` when `token` is its last one, used or not: the map
-  // socket asks once per slab. PERMISSION_DENIED otherwise.
-  absl::StatusOr<std::string> CheckToken(const SessionId& session,
-                                         const std::string& token) const;
+  // Who got `token` when it is the last one of `session`, used or not: the map
+  // socket asks once per slab, and its session maps from then on.
+  // PERMISSION_DENIED otherwise.
+  absl::StatusOr<TokenOwner> CheckToken(const SessionId& session,
+                                        const std::string& token);
   // OK and the session's geometry when `caller` may use its session now.
   absl::StatusOr<KvGeometry> CheckCaller(const DataCaller& caller) const;
   // The caller copies into the ticket's page and then calls FinishStore, also

@@ -80,15 +80,16 @@ absl::StatusOr<TokenOwner> Directory::RedeemToken(const std::string& token) {
   return found->second.owner;
 }
 
-absl::StatusOr<std::string> Directory::CheckToken(
-    const SessionId& session, const std::string& token) const {
+absl::StatusOr<TokenOwner> Directory::CheckToken(const SessionId& session,
+                                                 const std::string& token) {
   absl::MutexLock lock(&mutex_);
-  const Session* found = Find(session);
+  Session* found = Find(session);
   if (found == nullptr || found->token != token || Expired(*found)) {
     return absl::PermissionDeniedError(
         absl::StrCat("not the token of session ", SessionHandle(session)));
   }
-  return found->tenant;
+  found->mapped = true;
+  return TokenOwner{found->tenant, found->worker_id, found->data_timeout, true};
 }
 
 absl::StatusOr<Session*> Directory::FindForData(

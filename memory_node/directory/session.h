@@ -50,6 +50,8 @@ struct Session {
   KvGeometry geometry;
   size_t stride = 0;
   absl::Time opened;
+  absl::Duration data_timeout;  // both: see TokenOwner
+  bool mapped = false;
   absl::Duration lease;  // the one that ends at `lease_end`
   absl::Time lease_end = absl::InfinitePast();
   std::string token;

@@ -188,7 +188,9 @@ grpc::ServerUnaryReactor* AdminService::ListPeers(
   for (const PeerReport& peer : parts_.data->peers()) {
     admin::v1::Peer* proto = response->add_peers();
     proto->set_id(peer.worker_id);
-    proto->set_transport(identity_.transport);
+    proto->set_transport(peer.mapped ? "map" : identity_.transport);
+    proto->set_bytes_sent(peer.bytes_sent);
+    proto->set_bytes_received(peer.bytes_received);
     proto->set_healthy(true);
     *proto->mutable_last_heartbeat() = ToProto(now - peer.last_message);
   }

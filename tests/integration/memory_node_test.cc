@@ -281,8 +281,11 @@ TEST_P(MemoryNodeTest, ACompressedPageIsMappedFetchedVerifiedAndShown) {
 }
 
 TEST_P(MemoryNodeTest, OperatorsSeeProcessPoolSessionsPeersAndTierMap) {
-  Connect(Open());
-  Store(Reserve(1, {{0, 0}, {1, 0}}).reserved);
+  const SessionGrant grant = Open();
+  Connect(grant);
+  const std::vector<PagePlacement> placed =
+      Reserve(1, {{0, 0}, {1, 0}}).reserved;
+  Store(placed);
   const auto ask = [this](auto method, auto request, auto response) {
     grpc::ClientContext context;
     const grpc::Status status =
@@ -305,12 +308,21 @@ TEST_P(MemoryNodeTest, OperatorsSeeProcessPoolSessionsPeersAndTierMap) {
       ask(&Stub::ListSessions, admin::v1::ListSessionsRequest(),
           admin::v1::ListSessionsResponse());
   EXPECT_EQ(sessions.sessions(0).stored_pages(), 2u);
-  const auto peers = ask(&Stub::ListPeers, admin::v1::ListPeersRequest(),
-                         admin::v1::ListPeersResponse());
-  ASSERT_EQ(peers.peers_size(), 1);
-  EXPECT_EQ(peers.peers(0).id(), "worker");
-  EXPECT_EQ(peers.peers(0).transport(),
+  const auto only_peer = [&] {
+    const auto peers = ask(&Stub::ListPeers, admin::v1::ListPeersRequest(),
+                           admin::v1::ListPeersResponse());
+    EXPECT_EQ(peers.peers_size(), 1);
+    return peers.peers(0);
+  };
+  EXPECT_EQ(only_peer().id(), "worker");
+  EXPECT_EQ(only_peer().transport(),
             GetParam() == Wire::kUcx ? "tcp" : "loopback");
+  EXPECT_GT(only_peer().bytes_received(),
+            2 * kGeometry.BlockBytes(kPageTokens));
+  EXPECT_GT(only_peer().bytes_sent(), 0u);
+  MapClient map(absl::StrCat(map_dir_, "/", grant.map_socket), kTimeout);
+  ASSERT_TRUE(map.Fetch({session_, grant.token, placed[0].slab_id}).ok());
+  EXPECT_EQ(only_peer().transport(), "map");
   admin::v1::GetTierMapRequest of_session;
   of_session.set_sequence(SessionHandle(session_));
   const auto tiers =

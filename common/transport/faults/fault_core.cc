@@ -27,6 +27,12 @@ TransportOptions FaultCore::InnerOptions() {
       self->OnRequest(std::move(incoming));
     };
   }
+  if (options_.on_peer_connected) {
+    inner.on_peer_connected = [self = shared_from_this()](PeerId peer) {
+      const Gate::Pass pass = self->handlers_.TryEnter();
+      if (pass) self->options_.on_peer_connected(peer);
+    };
+  }
   inner.on_peer_lost = [self = shared_from_this()](PeerId peer,
                                                    absl::Status why) {
     self->OnPeerLost(peer, why);

@@ -86,7 +86,11 @@ void Endpoints::Accept(ucp_conn_request_h request, ucp_listener_h listener) {
   params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
   params.conn_request = request;
   const absl::Status opened = Open(*peer, params);
-  if (!opened.ok()) table_->FailPeer(*peer, opened, false);
+  if (!opened.ok()) {
+    table_->FailPeer(*peer, opened, false);
+    return;
+  }
+  table_->Announce(*peer);
 }
 
 absl::StatusOr<PeerId> Endpoints::Connect(const SocketAddress& address,

@@ -31,6 +31,9 @@ class DataPlaneTest : public DirectoryFixture {
     node.on_request = [this](Incoming incoming) {
       data_plane_.Handle(std::move(incoming));
     };
+    node.on_peer_connected = [this](PeerId peer) {
+      data_plane_.PeerConnected(peer);
+    };
     node.on_peer_lost = [this](PeerId peer, const absl::Status&) {
       data_plane_.PeerLost(peer);
     };
@@ -40,8 +43,8 @@ class DataPlaneTest : public DirectoryFixture {
     worker.executor = &executor_;
     worker.clock = &clock_;
     worker_ = network_.CreateTransport(std::move(worker));
-    const uint16_t port = node_->Listen("node", 0).value();
-    peer_ = worker_->Connect("node", port).value();
+    port_ = node_->Listen("node", 0).value();
+    peer_ = worker_->Connect("node", port_).value();
     grant_ = Open();
   }
 
@@ -51,6 +54,13 @@ class DataPlaneTest : public DirectoryFixture {
     RunAll();
     EXPECT_EQ(pool_.stats().pins, 0u);
     EXPECT_EQ(data_plane_.reply_bytes(), 0u);
+  }
+
+  static DataPlaneOptions PlaneOptions() {
+    DataPlaneOptions options;
+    options.max_waiting_attends = 2;
+    options.peers.max_unproven = 2;
+    return options;
   }
 
   void RunAll() {
@@ -129,11 +139,12 @@ class DataPlaneTest : public DirectoryFixture {
   Metrics metrics_;
   DataMetrics data_metrics_{metrics_};
   ThreadPool pool_of_threads_{2};
-  DataPlane data_plane_{DataPlaneOptions{}, directory_, pool_of_threads_,
+  DataPlane data_plane_{PlaneOptions(), directory_, pool_of_threads_,
                         data_metrics_, clock_};
   SteppingExecutor executor_;
   LoopbackNetwork network_{LoopbackNetwork::Drive::kSteps};
   std::unique_ptr<Transport> node_, worker_;
+  uint16_t port_ = 0;
   PeerId peer_;
   SessionGrant grant_;
   Epoch epoch_{77};
@@ -162,6 +173,117 @@ TEST_F(DataPlaneTest, APingDoesNotWaitBehindAnAttend) {
   EXPECT_EQ(attends.RunAll(), 1);
   RunAll();
   EXPECT_TRUE(attended);
+}
+
+// Attends that a test lets wait.
+class WaitingAttendsTest : public DataPlaneTest {
+ protected:
+  WaitingAttendsTest() {
+    data_plane_.AttendOn(&attends_);
+    OpenSessionCall call = OpenCall();
+    call.data_timeout = absl::Seconds(3);
+    grant_ = directory_.Open(call).value();
+  }
+  ~WaitingAttendsTest() override {
+    attends_.RunAll();
+    RunAll();
+  }
+
+  void Attend() {
+    Request request;
+    request.header.type = MessageType::kAttendRequest;
+    request.header.session = TestSession(1);
+    request.header.epoch = epoch_;
+    request.timeout = absl::Seconds(3);
+    ASSERT_TRUE(worker_
+                    ->Submit(peer_, std::move(request),
+                             [&](const absl::StatusOr<Message>& reply) {
+                               results_.push_back(reply.status().code());
+                             })
+                    .ok());
+    RunAll();
+  }
+
+  SteppingExecutor attends_;
+  std::vector<absl::StatusCode> results_;
+};
+
+// An empty request, so that INVALID_ARGUMENT means that it had its turn.
+TEST_F(WaitingAttendsTest, AnAttendWhoseCallerHasGivenUpIsNotComputed) {
+  ASSERT_TRUE(Hello().ok());
+  Attend();
+  clock_.Advance(absl::Seconds(2));
+  Attend();
+  clock_.Advance(absl::Seconds(1));
+  RunAll();
+  EXPECT_THAT(results_, ElementsAre(absl::StatusCode::kDeadlineExceeded));
+
+  EXPECT_EQ(attends_.RunAll(), 2);
+  RunAll();
+
+  EXPECT_THAT(results_, ElementsAre(absl::StatusCode::kDeadlineExceeded,
+                                    absl::StatusCode::kInvalidArgument));
+  for (const char* line :
+       {"farkv_node_attend_requests_total 1",
+        "farkv_node_attend_failures_total{reason=\"DEADLINE_EXCEEDED\"} 1",
+        "farkv_node_attend_failures_total{reason=\"INVALID_ARGUMENT\"} 1"}) {
+    EXPECT_EQ(Metric(line), line);
+  }
+}
+
+TEST_F(WaitingAttendsTest, NoMoreAttendsWaitThanTheBound) {
+  ASSERT_TRUE(Hello().ok());
+  for (int i = 0; i < 4; ++i) Attend();
+
+  EXPECT_THAT(results_, ElementsAre(absl::StatusCode::kResourceExhausted,
+                                    absl::StatusCode::kResourceExhausted));
+  data_plane_.ShowGauges();
+  EXPECT_EQ(Metric("farkv_node_waiting_attends 2"),
+            "farkv_node_waiting_attends 2");
+
+  EXPECT_EQ(attends_.RunAll(), 2);
+  RunAll();
+  Attend();
+  EXPECT_EQ(results_.size(), 4u);  // there is room again
+  data_plane_.ShowGauges();
+  EXPECT_EQ(Metric("farkv_node_waiting_attends 1"),
+            "farkv_node_waiting_attends 1");
+}
+
+TEST_F(DataPlaneTest, APeerThatConnectsAndSaysNothingIsClosedInTime) {
+  const auto at_worker = [&](PeerId peer) {
+    Request request;
+    request.timeout = absl::Minutes(1);
+    return worker_->Submit(peer, std::move(request), [](auto) {}).status();
+  };
+  const auto connect = [&] {
+    const PeerId peer = worker_->Connect("node", port_).value();
+    RunAll();
+    return peer;
+  };
+  ASSERT_TRUE(Hello().ok());
+  const PeerId silent = connect();
+  clock_.Advance(absl::Seconds(1));
+  connect();
+  data_plane_.ShowGauges();
+  EXPECT_EQ(Metric("farkv_node_unproven_peers 2"),
+            "farkv_node_unproven_peers 2");
+
+  connect();  // one too many
+  EXPECT_EQ(at_worker(silent).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(data_plane_.CloseSilentPeers(), clock_.Now() + PeerLimits().hello);
+  clock_.Advance(PeerLimits().hello);
+  data_plane_.CloseSilentPeers();
+  RunAll();
+
+  data_plane_.ShowGauges();
+  for (const char* line :
+       {"farkv_node_unproven_peers 0",
+        "farkv_node_closed_peers_total{reason=\"too_many\"} 1",
+        "farkv_node_closed_peers_total{reason=\"no_hello\"} 2"}) {
+    EXPECT_EQ(Metric(line), line);
+  }
+  EXPECT_EQ(data_plane_.peers().size(), 1u);
 }
 
 TEST_F(DataPlaneTest, APingIsAnsweredWithTheEpochAndTheRequestsFields) {

@@ -120,10 +120,16 @@ TEST_F(DirectoryTest, TheMapSocketAsksForTheSessionsOwnToken) {
   const SessionGrant one = Open(1);
   const SessionGrant two = Open(2);
 
-  EXPECT_EQ(directory_.CheckToken(TestSession(1), one.token).value(), "tenant");
+  EXPECT_FALSE(directory_.RedeemToken(one.token).value().mapped);
+  EXPECT_EQ(directory_.CheckToken(TestSession(1), one.token).value().tenant,
+            "tenant");
   EXPECT_FALSE(directory_.CheckToken(TestSession(1), two.token).ok());
+  // A connection that comes later is told that its session maps.
+  EXPECT_TRUE(directory_.RedeemToken(Open(1).token).value().mapped);
+  EXPECT_FALSE(directory_.RedeemToken(two.token).value().mapped);
+  const SessionGrant last = Open(1);
   clock_.Advance(absl::Seconds(5));
-  EXPECT_FALSE(directory_.CheckToken(TestSession(1), one.token).ok());
+  EXPECT_FALSE(directory_.CheckToken(TestSession(1), last.token).ok());
 }
 
 TEST_F(DirectoryTest, ASessionOpenedAgainSaysHowFarItsPlansGot) {

@@ -25,6 +25,7 @@ OpenSessionCall SomeOpen() {
   call.bitwise = false;
   call.lease = absl::Seconds(30);
   call.continues_request = true;
+  call.data_timeout = absl::Seconds(7);
   return call;
 }
 
@@ -42,6 +43,7 @@ TEST(MemoryCodecTest, AnOpenCallSurvivesTheRoundTrip) {
   EXPECT_EQ(back->lease, call.lease);
   EXPECT_EQ(back->handshake.kernel_target, "AVX3+avx512bf16");
   EXPECT_TRUE(back->continues_request);
+  EXPECT_EQ(back->data_timeout, absl::Seconds(7));
 }
 
 TEST(MemoryCodecTest, AnOpenCallThatDoesNotFitIsRefusedByField) {
