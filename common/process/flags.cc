@@ -4,13 +4,18 @@
 #include <cstdlib>
 #include <deque>
 #include <iostream>
+#include <iterator>
 #include <set>
+#include <sstream>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "common/base/status_macros.h"
 #include "common/base/text_checks.h"
+#include "common/process/config_text.h"
 
 namespace farkv {
 namespace {
@@ -21,6 +26,20 @@ struct Flag {
   std::function<std::string()> print;
   std::string text;  // as given, when `option` has a result
   CLI::Option* option = nullptr;
+};
+
+// Keeps the text that CLI11 reads, for CheckConfigText: the file may be a pipe.
+class RecordedConfig final : public CLI::ConfigBase {
+ public:
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    text_.assign(std::istreambuf_iterator<char>(input), {});
+    std::istringstream copy(text_);
+    return ConfigBase::from_config(copy);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  mutable std::string text_;
 };
 
 // CLI11 would take the next argument as the value of "--name=".
@@ -60,11 +79,14 @@ struct Flags::Impl {
   std::vector<std::string> WithEnvironment(
       const std::vector<std::string>& arguments,
       const Environment& environment);
+  absl::Status CheckConfig() const;
   absl::Status Apply();
   int Fail(const std::string& message) const;
 
   const ProgramDescription program;
   CLI::App app;
+  const std::shared_ptr<RecordedConfig> config =
+      std::make_shared<RecordedConfig>();
   std::deque<Flag> flags;  // stable addresses
   std::string config_file;
   std::set<std::string> from_environment;
@@ -74,6 +96,7 @@ Flags::Flags(const ProgramDescription& program)
     : impl_(std::make_unique<Impl>(program)) {
   CLI::App& app = impl_->app;
   app.set_version_flag("--version", program.name + " " + program.version);
+  app.config_formatter(impl_->config);
   app.allow_config_extras(CLI::config_extras_mode::error);
   app.set_config("--config", "", "Configuration file (TOML)")->take_last();
   app.footer(
@@ -129,7 +152,16 @@ std::vector<std::string> Flags::Impl::WithEnvironment(
   return all;
 }
 
+absl::Status Flags::Impl::CheckConfig() const {
+  const absl::Status status = CheckConfigText(config->text());
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--config ", app.get_config_ptr()->as<std::string>(), ", ",
+                   status.message()));
+}
+
 absl::Status Flags::Impl::Apply() {
+  FARKV_RETURN_IF_ERROR(CheckConfig());
   for (Flag& flag : flags) {
     if (flag.option->count() == 0) continue;
     absl::Status status = CheckPrintable(flag.text);
@@ -180,7 +212,9 @@ std::optional<int> Flags::Parse(const std::vector<std::string>& arguments,
   } catch (const CLI::Success& asked) {  // --help, --version
     return impl_->app.exit(asked);
   } catch (const CLI::ConfigError& error) {
-    return impl_->Fail(ConfigErrorText(error.what()));
+    const absl::Status status = impl_->CheckConfig();
+    return impl_->Fail(status.ok() ? ConfigErrorText(error.what())
+                                   : std::string(status.message()));
   } catch (const CLI::Error& error) {
     return impl_->Fail(error.what());
   }

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "common/process/config_text.h"
+
 namespace farkv {
 namespace {
 
@@ -103,6 +105,50 @@ TEST_F(FlagsTest, AnUnknownKeyOfTheFileIsAnErrorNamingIt) {
   const std::string file = WriteConfig("treads = 3\n");
 
   EXPECT_THAT(Refusal({"--config", file}), HasSubstr("treads"));
+}
+
+// What CLI11 would skip, or take for `word = true`.
+TEST_F(FlagsTest, ALineOfTheFileThatIsNoKeyAndValueIsAnErrorNamingIt) {
+  for (const std::string word : {"x", "spread", "no", "two words", "= 3"}) {
+    const std::string file =
+        WriteConfig("# all threads\nthreads = 3\n\n" + word + "  # why\n");
+
+    EXPECT_THAT(Refusal({"--config", file}),
+                HasSubstr("--config " + file + ", line 4: '" + word +
+                          "' is not of the form key = value"));
+  }
+  const std::string section = WriteConfig("[worker]\nthreads = 3\n");
+  EXPECT_THAT(Refusal({"--config", section}), HasSubstr("line 1: '[worker]'"));
+}
+
+TEST_F(FlagsTest, AKeyThatComesTwiceInTheFileIsAnErrorNamingBothLines) {
+  for (const std::string again :
+       {"threads = 3", "\"threads\"=4", "threads=9"}) {
+    for (const std::string between : {"", "spread = true\n"}) {
+      const std::string file =
+          WriteConfig("\nthreads = 3\n" + between + again + "\n");
+      const std::string line = between.empty() ? "3" : "4";
+
+      EXPECT_THAT(Refusal({"--config", file}),
+                  HasSubstr("--config " + file + ", line " + line +
+                            ": key 'threads' comes twice, first in line 2"));
+      // Even where a flag wins over both.
+      EXPECT_THAT(Refusal({"--config", file, "--threads=5"}),
+                  HasSubstr("comes twice"));
+    }
+  }
+}
+
+TEST_F(FlagsTest, AListOfTheFileMayTakeSeveralLines) {
+  const std::string file = WriteConfig(
+      "memory-nodes = \"a:1,b:2\" # both\n; a comment\n  threads = 3\r\n");
+
+  EXPECT_EQ(Parse({"--config", file}), std::nullopt);
+
+  EXPECT_THAT(nodes_, ::testing::ElementsAre("a:1", "b:2"));
+  EXPECT_EQ(threads_, 3);
+  EXPECT_TRUE(CheckConfigText("a = [\"b\",\n  \"c\"\n]\nd = 1\n").ok());
+  EXPECT_FALSE(CheckConfigText("a = [\"b\",\n  \"c\"\n]\na = 1\n").ok());
 }
 
 TEST_F(FlagsTest, AMissingFileIsAnErrorNamingIt) {
