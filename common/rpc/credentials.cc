@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/key_pair.h"
 
 namespace farkv {
 namespace {
@@ -35,6 +36,9 @@ absl::StatusOr<Pems> ReadPems(const TlsOptions& tls) {
   FARKV_ASSIGN_OR_RETURN(pems.ca, ReadPem("--tls-ca", tls.ca_file));
   FARKV_ASSIGN_OR_RETURN(pems.cert, ReadPem("--tls-cert", tls.cert_file));
   FARKV_ASSIGN_OR_RETURN(pems.key, ReadPem("--tls-key", tls.key_file));
+  if (!tls.cert_file.empty()) {
+    FARKV_RETURN_IF_ERROR(CheckKeyPair(tls, pems.cert, pems.key));
+  }
   return pems;
 }
 
