@@ -65,7 +65,7 @@ struct NodeAccess {
 // gRPC and UCX.
 NodeAccess MakeNodeAccess(const TieringOptions& options);
 
-// With room for TieringOptions::MaxIncomingBytes(). A name is looked up within the time
+// With room for tiering.MaxIncomingBytes(). A name is looked up within the time
 // of a call: the link waits for it, too.
 UcxOptions NodeUcxOptions(const TieringOptions& tiering);
 
