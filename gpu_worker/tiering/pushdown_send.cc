@@ -164,11 +164,12 @@ bool Pushdown::IsFull(const Attend& attend, size_t pages, size_t part,
 }
 
 size_t Pushdown::MaxPages() const {
-  const uint64_t leaf = AttendLeafBytes(num_query_heads_, geometry_.head_dim);
-  return std::max<size_t>(options_.max_attend_leaf_bytes / leaf, 1);
+  return MaxAttendPages(num_query_heads_, geometry_.head_dim,
+                        options_.max_attend_leaf_bytes);
 }
 
-// Nodes answer several requests in parallel.
+// The pieces of a long sequence are sent at once; a node attends to one after
+// the other.
 absl::Status Pushdown::SendTo(int node, int layer, const float* queries,
                               float scale) {
   const size_t row = static_cast<size_t>(num_query_heads_) *

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/endian.h"
+#include "common/page/attend_limits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/page/body_decoders.h"
@@ -241,6 +243,33 @@ TEST(BodyLimitsTest, TooManyItemsOrBytesAreRefused) {
               HasSubstr("FetchReply: body bytes is "));
   reply.items.resize(641);
   EXPECT_TRUE(EncodeFetchReply(reply).ok());
+}
+
+// In the worst case each page of a request is a subtree of its reply.
+TEST(BodyLimitsTest, TheReplyToAsManyPagesAsARequestMayHaveCanBeEncoded) {
+  for (const int heads : {1, 3, 8, 32, 64, 128, 256}) {
+    for (const int dim : {16, 64, 128, 256}) {
+      SCOPED_TRACE(absl::StrCat(heads, " heads of ", dim));
+      const size_t pages = MaxAttendPages(heads, dim, kMaxAttendLeafBytes);
+      ASSERT_GE(pages, 1);
+      EXPECT_LE(pages * AttendLeafBytes(heads, dim), kMaxAttendLeafBytes);
+      EXPECT_LE(pages, kMaxMessageItems);
+      AttendSequenceReply reply;
+      for (size_t page = 0; page < std::min<size_t>(pages, 3); ++page) {
+        AttendSubtree& subtree = reply.subtrees.emplace_back();
+        subtree.index = static_cast<uint32_t>(2 * page);
+        subtree.m.resize(static_cast<size_t>(heads));
+        subtree.l.resize(static_cast<size_t>(heads));
+        subtree.out.resize(static_cast<size_t>(heads * dim));
+      }
+      const size_t few = reply.subtrees.size();
+      const auto bytes = EncodeAttendReply({&reply, 1}, heads, dim);
+      ASSERT_TRUE(bytes.ok()) << bytes.status();
+      const uint64_t each = AttendSubtreeBytes(heads, dim);
+      const uint64_t other = bytes->size() - few * each;
+      EXPECT_LE(other + pages * each, uint64_t{kMaxMessageBytes});
+    }
+  }
 }
 
 }  // namespace
