@@ -40,6 +40,7 @@ void NodeLink::RenewBatch(
     return;
   }
   renewals_answered_ = sent;
+  close_unanswered_ = false;  // it answers again
   NoteDraining(result->draining);
   for (size_t i = 0; i < std::min(batch.size(), result->renewals.size()); ++i) {
     const LeaseRenewal& renewal = result->renewals[i];
@@ -95,6 +96,7 @@ void NodeLink::LoseSessions(const absl::Status& why) {
   }
   sessions_.clear();
   unclosed_.clear();
+  close_unanswered_ = false;
 }
 
 void NodeLink::RunClose(const CloseCommand& command) {
@@ -141,7 +143,7 @@ void NodeLink::CloseOneLate() {
   const int64_t now = absl::ToUnixNanos(clock_.Now());
   if (session->fence_ns.load(std::memory_order_acquire) <= now) return;
   if (CloseOnNode(*session)) return;
-  unclosed_.push_back(session);
+  unclosed_.insert(unclosed_.begin(), session);  // the others come first
   next_late_close_ = clock_.Now() + options_.repeat_pause;
 }
 

@@ -130,12 +130,18 @@ void NodeLink::RunTimers() {
   }
   if (is_healthy) {
     if (now >= next_renewal_) RenewLeases();
+    // Each may take a call timeout, and a command another.
+    const auto renew_if_due = [this] {
+      if (CheckRunning().ok() && clock_.Now() >= next_renewal_) RenewLeases();
+    };
     if (now >= NextRepeat()) {
       RepeatOne();
-      // A command may take another call timeout.
-      if (CheckRunning().ok() && clock_.Now() >= next_renewal_) RenewLeases();
+      renew_if_due();
     }
-    if (now >= NextLateClose()) CloseOneLate();
+    if (now >= NextLateClose()) {
+      CloseOneLate();
+      renew_if_due();
+    }
   } else if (now >= next_connect_) {
     // A failure only means another try later; a new reason is worth a line.
     const absl::Status connected = ConnectNow();

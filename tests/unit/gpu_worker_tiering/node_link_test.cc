@@ -517,6 +517,35 @@ TEST_F(NodeLinkTest, WhatEndsWhileItsNodeIsAwayIsClosedWhenItIsBack) {
   EXPECT_FALSE(stays->lost);
 }
 
+TEST_F(NodeLinkTest, ACloseThatWasNotAnsweredKeepsNoLaterStopFromClosing) {
+  tiering_.heartbeat = absl::Milliseconds(100);
+  repeat_pause_ = absl::Hours(1);
+  std::atomic<bool> answers = true;
+  ASSERT_TRUE(Connect([&](ControlCalls& control) {
+                control.close_session =
+                    [&, close = control.close_session](
+                        SessionId session, Epoch epoch, uint64_t number,
+                        absl::Duration timeout) -> absl::StatusOr<uint64_t> {
+                  if (!answers.exchange(true)) {
+                    return absl::DeadlineExceededError("no answer");
+                  }
+                  return close(session, epoch, number, timeout);
+                };
+              }).ok());
+  const auto ended = OpenSession(1);
+  answers = false;
+  link_->CloseSession(ended);
+  Next<CommandDone>();
+
+  node_.Restart();
+  do {
+    link_->OpenSession(SequenceId{2}, SessionId::Random());
+  } while (!Next<SessionReady>().session.ok() && !HasFailure());
+  link_->Stop();
+
+  EXPECT_FALSE(node_.has_sessions());
+}
+
 TEST_F(NodeLinkTest, LeasesTooShortForTheHeartbeatAreRefusedWithBoth) {
   tiering_.lease = absl::Hours(1);
   tiering_.heartbeat = absl::Minutes(20);
