@@ -200,13 +200,7 @@ void Engine::Loop::Recover(RunningSequence& sequence, const absl::Status& why) {
 // any company. One that finds no room in T0 is not at fault.
 void Engine::Loop::RunAlone(const Batch& batch) {
   for (RunningSequence* sequence : batch) {
-    const absl::Status alone = Step({sequence});
-    if (gave_up_) continue;
-    if (absl::IsResourceExhausted(alone)) {
-      Park(*sequence);
-    } else if (!alone.ok()) {
-      Mend(*sequence, alone);
-    }
+    RunBatch({sequence}, /*is_all=*/false);
   }
 }
 

@@ -40,7 +40,8 @@ class ColdReads {
   // one row, unless scored per head, leave pages to their nodes where
   // `pushdown` says so, by node, and where there are more than a step may fetch
   // of a node that is `able` to attend. Nothing is asked for on an error:
-  // UNAVAILABLE when rows are lost, whose sequences are in `failed` then;
+  // UNAVAILABLE when rows are lost, ABORTED when a lease changed meanwhile, the
+  // sequences are in `failed` then;
   // OUT_OF_RANGE naming node and bytes when a layer has more to fetch than
   // max_layer_fetch_bytes.
   absl::Status Begin(std::span<StepPart> parts,
@@ -108,6 +109,7 @@ class ColdReads {
   absl::Status CheckLayerFits() const;
   void LeaveToNodes(Sequence& sequence, const std::vector<bool>& able) const;
   absl::Status CheckRowsAreThere(std::vector<SequenceId>& failed) const;
+  bool FetchesMapped(const Sequence& sequence, int node) const;
   absl::Status CheckReads(const Sequence& sequence,
                           const std::vector<bool>& healthy) const;
   std::vector<ReadPage> ListPages(const Sequence& sequence,

@@ -72,6 +72,18 @@ absl::Status ColdReads::CheckRowsAreThere(
   return status;
 }
 
+// Whether pages of `node` that are mapped were listed to be fetched, their
+// lease being over then.
+bool ColdReads::FetchesMapped(const Sequence& sequence, int node) const {
+  const auto& pages = sequence.reads.pages;
+  return std::any_of(pages.begin(), pages.end(), [&](const ReadPage& page) {
+    return page.way == ReadWay::kFetch && page.node == node &&
+           sequence.remote.pages[static_cast<size_t>(page.page_index)]
+                   .places.front()
+                   .map.data != nullptr;
+  });
+}
+
 absl::Status ColdReads::CheckReads(const Sequence& sequence,
                                    const std::vector<bool>& healthy) const {
   for (const ReadPage& read : sequence.reads.pages) {
@@ -84,9 +96,14 @@ absl::Status ColdReads::CheckReads(const Sequence& sequence,
   }
   // Rows that were read in place, and are too many to be fetched now.
   for (const auto& link : links_) {
-    if (LayerBytes(sequence, link->index()) <= options_.max_layer_fetch_bytes ||
-        LeaseHolds(sequence, link->index())) {
+    if (LayerBytes(sequence, link->index()) <= options_.max_layer_fetch_bytes) {
       continue;
+    }
+    if (LeaseHolds(sequence, link->index())) {
+      if (!FetchesMapped(sequence, link->index())) continue;
+      return absl::AbortedError(absl::StrCat(
+          "sequence ", sequence.spec.request_id, ", node ", link->node_id(),
+          ": the lease was renewed while its pages were listed"));
     }
     return absl::UnavailableError(
         absl::StrCat("sequence ", sequence.spec.request_id, ", node ",
