@@ -10,8 +10,8 @@
 namespace farkv {
 
 // Rows that a step fetches of one layer from one node are in memory together,
-// and a transport takes in 1 GiB at a time: a step with more runs in parts. The
-// worker's TieringOptions::max_layer_fetch_bytes, by default.
+// and a transport takes in so much at a time: a step with more runs in parts.
+// The worker's TieringOptions::max_layer_fetch_bytes, by default.
 inline constexpr uint64_t kMaxLayerFetchBytes = uint64_t{896} << 20;
 // Rows of the computing layer and of those ahead of it; the latter wait for
 // room. As TieringOptions::staging_bytes and prefetch_layers.

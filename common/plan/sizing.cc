@@ -207,6 +207,27 @@ void SizeNodes(const KvGeometry& geometry, const Workload& workload,
                                static_cast<double>(page_bytes) / kPageTokens;
 }
 
+// As a memory node; and everything below is counted in 64 bits.
+absl::Status CheckSizes(const KvGeometry& geometry, const Workload& workload) {
+  const uint64_t page_bytes = PageLayout::T1(geometry).stride;
+  if (page_bytes > kSlabBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a page of one layer takes ", page_bytes,
+                     " bytes, a slab of a memory node has ", kSlabBytes));
+  }
+  const double bytes = static_cast<double>(geometry.num_layers) *
+                       static_cast<double>(page_bytes) *
+                       static_cast<double>(workload.tokens) *
+                       static_cast<double>(workload.batch) *
+                       static_cast<double>(workload.replicas);
+  if (bytes > 9e18) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the rows of ", workload.batch, " sequences of ",
+                     workload.tokens, " tokens take more than 2^63 bytes"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Workload::Validate() const {
@@ -232,6 +253,7 @@ absl::StatusOr<Sizes> SizesOf(const ModelShape& shape,
   FARKV_RETURN_IF_ERROR(shape.Validate());
   FARKV_RETURN_IF_ERROR(workload.Validate());
   const KvGeometry geometry = shape.Geometry(workload.kv_dtype);
+  FARKV_RETURN_IF_ERROR(CheckSizes(geometry, workload));
   Sizes sizes;
   sizes.token_bytes =
       static_cast<uint64_t>(geometry.num_layers) * geometry.BlockBytes(1);

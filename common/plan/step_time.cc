@@ -140,8 +140,9 @@ class StepPlanner {
     const Duration read =
         parts * TimeFor(rates_.weight_bytes, rates_.weight_bytes_per_second);
     const Duration computed =
-        TimeFor(2 * Times(sizes_.running * shape_.NumProductWeights(), 1),
-                rates_.flops_per_second);
+        absl::Seconds(2 * static_cast<double>(sizes_.running) *
+                      static_cast<double>(shape_.NumProductWeights()) /
+                      rates_.flops_per_second);
     const bool reads = read >= computed;
     return {{Bottleneck::kOverhead, parts * rates_.overhead},
             {reads ? Bottleneck::kWeights : Bottleneck::kProducts,

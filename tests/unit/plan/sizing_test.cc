@@ -254,5 +254,18 @@ TEST(SizingTest, WhatCannotBeIsRefusedNamingFieldAndRange) {
   EXPECT_THAT(Refusal(Example(), shape), HasSubstr("head_dim is 100"));
 }
 
+// 256 heads of 512 in fp32: 64 rows of 1 MiB, and the header.
+TEST(SizingTest, APageThatNoNodeHoldsIsRefusedWithBothSizes) {
+  ModelShape shape = Qwen3();
+  shape.num_query_heads = shape.num_kv_heads = 256;
+  shape.head_dim = 512;
+  Workload workload = Example();
+  workload.kv_dtype = DType::kF32;
+
+  EXPECT_THAT(
+      Refusal(workload, shape),
+      AllOf(HasSubstr("a page of one layer takes"), HasSubstr("67108864")));
+}
+
 }  // namespace
 }  // namespace farkv
