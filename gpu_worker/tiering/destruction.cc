@@ -149,8 +149,9 @@ void Record(Sequence& sequence, const PendingEvent& pending, int64_t destroyed,
   stats.rows_were_destroyed |= destroyed > 0;
   stats.broken_scores += pending.rows.num_non_finite;
   stats.node_evictions += pending.rows.layers_by_nodes > 0 ? 1 : 0;
-  if (record.event >= sequence.destruction.logged) {
+  if (record.num_tokens > sequence.destruction.logged_tokens) {
     Log(sequence, pending, record, tools);
+    sequence.destruction.logged_tokens = record.num_tokens;
   }
   std::deque<EvictionRecord>& records = sequence.destruction.records;
   if (records.size() == kMaxEvictionRecords) records.pop_front();

@@ -69,8 +69,9 @@ struct SequencePromotion {
 
 // What destroying rows needs to remember (destruction.h).
 struct SequenceDestruction {
-  int64_t destroyed = 0;  // rows of each layer and KV head
-  int64_t logged = 0;     // events that the log has of lives before a Restart
+  int64_t destroyed = 0;      // rows of each layer and KV head
+  int64_t logged_tokens = 0;  // of the last event that the log has, also of
+                              // lives before a Restart
   std::optional<PendingEvent> pending;
   bool skip_logged = false;
   QueryRing queries;
@@ -132,7 +133,7 @@ struct Sequence {
   void TakeFiguresOf(const Sequence& old) {
     stats = old.stats;
     reads_by_node = old.reads_by_node;
-    destruction.logged = std::max(old.destruction.logged, old.stats.evictions);
+    destruction.logged_tokens = old.destruction.logged_tokens;
     stats.destroyed_rows = stats.evictions = stats.broken_scores = 0;
     stats.destroyed_share = stats.destroyed_share_average = 0;
     stats.node_evictions = 0;
