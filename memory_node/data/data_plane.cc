@@ -291,6 +291,9 @@ void DataPlane::Send(const Incoming& incoming, Answer answer) {
     header.code = sent.code();
     answered = transport_->Reply(incoming.peer, header, {}).ok();
   }
+  // Closed meanwhile, by this node perhaps: nobody else tells, and a hello has
+  // just made it known again.
+  if (!answered) peers_.Remove(incoming.peer);
   (answered ? metrics_.answered_requests : metrics_.unanswered_requests)
       .Increment();
 }
