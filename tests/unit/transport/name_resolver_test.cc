@@ -65,7 +65,7 @@ TEST(NameResolverTest, LookupsThatNeverEndAreBounded) {
 }
 
 TEST(NameResolverTest, ANumericAddressNeedsNoLookup) {
-  const NameResolver resolver(absl::Milliseconds(1),
+  const NameResolver resolver(absl::Seconds(20),
                               [](const std::string&, uint16_t) {
                                 return absl::InternalError("looked up");
                               });
