@@ -26,6 +26,11 @@ absl::StatusOr<std::shared_ptr<GenerationStream>> Start(
 
 }  // namespace
 
+GenerationServiceImpl::GenerationServiceImpl(Engine& engine)
+    : engine_(engine) {}
+
+GenerationServiceImpl::~GenerationServiceImpl() = default;
+
 grpc::ServerWriteReactor<GenerateResponse>* GenerationServiceImpl::Generate(
     grpc::CallbackServerContext* context, const GenerateRequest* request) {
   auto stream = Start(engine_, *request, absl::FromChrono(context->deadline()));

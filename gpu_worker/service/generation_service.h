@@ -12,7 +12,10 @@ class GenerationServiceImpl final
     : public farkv::worker::v1::GenerationService::CallbackService {
  public:
   // `engine` must outlive the service.
-  explicit GenerationServiceImpl(Engine& engine) : engine_(engine) {}
+  // In the .cc, as the destructor is: what they instantiate of gRPC takes ten
+  // seconds to compile, wherever it is.
+  explicit GenerationServiceImpl(Engine& engine);
+  ~GenerationServiceImpl() override;
 
   grpc::ServerWriteReactor<farkv::worker::v1::GenerateResponse>* Generate(
       grpc::CallbackServerContext* context,

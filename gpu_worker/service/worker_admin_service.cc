@@ -147,6 +147,11 @@ struct DrainWatch {
 
 }  // namespace
 
+WorkerAdminService::WorkerAdminService(Engine& engine, Identity identity)
+    : engine_(engine), identity_(std::move(identity)), start_(absl::Now()) {}
+
+WorkerAdminService::~WorkerAdminService() = default;
+
 grpc::ServerUnaryReactor* WorkerAdminService::GetProcess(
     grpc::CallbackServerContext* context, const GetProcessRequest*,
     GetProcessResponse* response) {

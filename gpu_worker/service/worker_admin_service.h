@@ -21,8 +21,10 @@ class WorkerAdminService final
     std::map<std::string, std::string> config;  // effective flags
   };
   // `engine` must outlive the service.
-  WorkerAdminService(Engine& engine, Identity identity)
-      : engine_(engine), identity_(std::move(identity)), start_(absl::Now()) {}
+  // In the .cc, as the destructor is: what they instantiate of gRPC takes ten
+  // seconds to compile, wherever it is.
+  WorkerAdminService(Engine& engine, Identity identity);
+  ~WorkerAdminService() override;
 
   grpc::ServerUnaryReactor* GetProcess(
       grpc::CallbackServerContext* context,

@@ -40,6 +40,13 @@ grpc::ServerUnaryReactor* NotOfANode(grpc::CallbackServerContext* context,
 
 }  // namespace
 
+AdminService::AdminService(Parts parts, NodeIdentity identity)
+    : parts_(parts),
+      identity_(std::move(identity)),
+      started_(parts_.clock->Now()) {}
+
+AdminService::~AdminService() = default;
+
 grpc::ServerUnaryReactor* AdminService::GetProcess(
     grpc::CallbackServerContext* context, const admin::v1::GetProcessRequest*,
     admin::v1::GetProcessResponse* response) {

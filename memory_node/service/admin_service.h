@@ -54,10 +54,10 @@ class AdminService final
     const Clock* clock = nullptr;
     std::function<absl::StatusOr<Replay>(uint64_t decision_id)> replay = {};
   };
-  AdminService(Parts parts, NodeIdentity identity)
-      : parts_(parts),
-        identity_(std::move(identity)),
-        started_(parts.clock->Now()) {}
+  // In the .cc, as the destructor is: what they instantiate of gRPC takes ten
+  // seconds to compile, wherever it is.
+  AdminService(Parts parts, NodeIdentity identity);
+  ~AdminService() override;
 
   grpc::ServerUnaryReactor* GetProcess(
       grpc::CallbackServerContext* context,

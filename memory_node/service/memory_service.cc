@@ -76,6 +76,11 @@ WatchNodeResponse ToResponse(const NodeState& state, Epoch epoch,
 
 }  // namespace
 
+MemoryService::MemoryService(Parts parts, NodeAddresses addresses)
+    : parts_(std::move(parts)), addresses_(std::move(addresses)) {}
+
+MemoryService::~MemoryService() = default;
+
 grpc::ServerUnaryReactor* MemoryService::OpenSession(
     grpc::CallbackServerContext* context,
     const memory::v1::OpenSessionRequest* request,

@@ -49,8 +49,10 @@ class MemoryService final
     std::function<absl::Status()> check_serving;
     std::function<absl::StatusOr<EvictionReply>(EvictionCall)> decide;
   };
-  MemoryService(Parts parts, NodeAddresses addresses)
-      : parts_(std::move(parts)), addresses_(std::move(addresses)) {}
+  // In the .cc, as the destructor is: what they instantiate of gRPC takes ten
+  // seconds to compile, wherever it is.
+  MemoryService(Parts parts, NodeAddresses addresses);
+  ~MemoryService() override;
 
   grpc::ServerUnaryReactor* OpenSession(
       grpc::CallbackServerContext* context,
