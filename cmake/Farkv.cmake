@@ -70,8 +70,6 @@ function(farkv_pch name options)
     absl::synchronization absl::time)
   target_precompile_headers(${name} PRIVATE ${ARGN})
 endfunction()
-set(farkv_grpc_headers <grpcpp/grpcpp.h> <grpcpp/support/client_callback.h>
-  <google/protobuf/generated_message_util.h>)
 if(FARKV_PCH)
   set(headers <algorithm> <array> <atomic> <cstdint> <deque> <functional> <map>
     <memory> <optional> <set> <span> <string> <thread> <unordered_map>
@@ -81,26 +79,9 @@ if(FARKV_PCH)
     <absl/synchronization/mutex.h> <absl/time/time.h>)
   farkv_pch(farkv_library_pch farkv_options ${headers})
   farkv_pch(farkv_grpc_pch farkv_options ${headers}
-    ${farkv_grpc_headers})
+    <grpcpp/grpcpp.h> <grpcpp/support/client_callback.h>
+    <google/protobuf/generated_message_util.h>)
   target_link_libraries(farkv_grpc_pch PRIVATE gRPC::grpc++)
-endif()
-
-# CLI11 and nlohmann-json have all their code in headers, and each file that
-# reads them compiles it: hence precompiled, and -O1. Only for what reads
-# command lines and prints; nothing that is measured is compiled so.
-add_library(farkv_command_options INTERFACE)
-target_compile_options(farkv_command_options INTERFACE
-  $<$<CONFIG:Release>:-O1>)
-target_link_libraries(farkv_command_options INTERFACE farkv_options
-  CLI11::CLI11 nlohmann_json::nlohmann_json)
-if(FARKV_PCH)
-  set(command_headers <CLI/App.hpp> <CLI/Config.hpp> <CLI/Formatter.hpp>
-    <nlohmann/json.hpp>)
-  farkv_pch(farkv_command_pch farkv_command_options ${headers}
-    ${command_headers})
-  farkv_pch(farkv_command_grpc_pch farkv_command_options ${headers}
-    ${command_headers} ${farkv_grpc_headers})
-  target_link_libraries(farkv_command_grpc_pch PRIVATE gRPC::grpc++)
 endif()
 
 # farkv_library(NAME [OBJECT] [PCH target] SRCS a.cc ... DEPS t ...): the one
@@ -130,16 +111,13 @@ function(farkv_library name)
   endif()
 endfunction()
 
-# farkv_binary(NAME [PCH target] SRCS ... DEPS ...): a program in <build>/bin.
+# farkv_binary(NAME SRCS ... DEPS ...): a program in <build>/bin.
 function(farkv_binary name)
-  cmake_parse_arguments(ARG "" "PCH" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE farkv_options ${ARG_DEPS})
-  if(NOT ARG_PCH)
-    set(ARG_PCH farkv_library_pch)
-  endif()
   if(FARKV_PCH AND ARG_SRCS)
-    target_precompile_headers(${name} REUSE_FROM ${ARG_PCH})
+    target_precompile_headers(${name} REUSE_FROM farkv_library_pch)
   endif()
 endfunction()
 
@@ -152,28 +130,21 @@ target_compile_options(farkv_test_options INTERFACE
 target_link_libraries(farkv_test_options INTERFACE farkv_options
   GTest::gmock GTest::gtest_main)
 if(FARKV_BUILD_TESTS AND FARKV_TEST_PCH)
-  set(headers
+  farkv_pch(farkv_test_pch farkv_test_options
     <gtest/gtest.h> <gmock/gmock.h> <algorithm> <filesystem> <fstream> <map>
     <memory> <random> <set> <string> <thread> <vector>
     <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/time/clock.h>
     <absl/synchronization/mutex.h>)
-  farkv_pch(farkv_test_pch farkv_test_options ${headers})
-  farkv_pch(farkv_test_grpc_pch farkv_test_options ${headers}
-    ${farkv_grpc_headers})
-  target_link_libraries(farkv_test_grpc_pch PRIVATE gRPC::grpc++)
 endif()
 
-# farkv_test(NAME SRCS ... DEPS ... LABELS ... [TIMEOUT s] [PCH target]): one
-# GoogleTest program, registered with ctest under NAME with LABELS: its kind (unit,
+# farkv_test(NAME SRCS ... DEPS ... LABELS ... [TIMEOUT s]): one GoogleTest
+# program, registered with ctest under NAME with LABELS: its kind (unit,
 # conformance, model, golden, integration, faults, bench, fuzz), and any of
 # cpu, cuda, ucx, tsan. The ones labelled tsan run under ThreadSanitizer; unit,
 # conformance and model run under AddressSanitizer, unless they are labelled
 # bench too. A test that starts processes or measures runs alone.
 function(farkv_test name)
-  cmake_parse_arguments(ARG "" "PCH;TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
-  if(NOT ARG_PCH)
-    set(ARG_PCH farkv_test_pch)
-  endif()
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
@@ -184,7 +155,7 @@ function(farkv_test name)
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE farkv_test_options ${ARG_DEPS})
   if(FARKV_TEST_PCH)
-    target_precompile_headers(${name} REUSE_FROM ${ARG_PCH})
+    target_precompile_headers(${name} REUSE_FROM farkv_test_pch)
   endif()
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

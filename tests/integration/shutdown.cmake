@@ -1,4 +1,4 @@
-farkv_test(shutdown_test PCH farkv_test_grpc_pch
+farkv_test(shutdown_test
   SRCS ${CMAKE_CURRENT_SOURCE_DIR}/shutdown_test.cc
   DEPS farkv_integration LABELS integration TIMEOUT 300)
 add_dependencies(shutdown_test farkv-memory-node farkv-memory-node-faults
