@@ -518,7 +518,6 @@ TEST_F(NodeLinkTest, WhatEndsWhileItsNodeIsAwayIsClosedWhenItIsBack) {
 }
 
 TEST_F(NodeLinkTest, ACloseThatWasNotAnsweredKeepsNoLaterStopFromClosing) {
-  tiering_.heartbeat = absl::Milliseconds(100);
   repeat_pause_ = absl::Hours(1);
   std::atomic<bool> answers = true;
   ASSERT_TRUE(Connect([&](ControlCalls& control) {
