@@ -40,6 +40,7 @@ DataPlane::DataPlane(const DataPlaneOptions& options, Directory& directory,
       pool_(pool),
       metrics_(metrics),
       clock_(clock),
+      waiting_attends_("attends that wait", options.max_waiting_attends),
       scores_(options.max_score_bytes),
       reply_bytes_(std::make_shared<std::atomic<size_t>>(0)) {}
 
@@ -59,16 +60,18 @@ void DataPlane::Handle(Incoming incoming) {
   Send(incoming, Dispatch(incoming));
 }
 
+// Only who has shown a token may take a place.
 void DataPlane::AttendInTurn(Incoming incoming) {
-  if (waiting_attends_.fetch_add(1) >= options_.max_waiting_attends) {
-    --waiting_attends_;
-    metrics_.attend.CountFailure(absl::StatusCode::kResourceExhausted);
-    Send(incoming, {absl::ResourceExhaustedError("too many attends wait"), {}});
+  absl::Status taken = peers_.Tenant(incoming.peer, clock_.Now()).status();
+  if (taken.ok()) taken = waiting_attends_.TryTake(incoming.peer, 1);
+  if (!taken.ok()) {
+    metrics_.attend.CountFailure(taken.code());
+    Send(incoming, {taken, {}});
     return;
   }
   attends_->Execute(
       [this, waiting = std::move(incoming), arrived = clock_.Now()] {
-        --waiting_attends_;
+        waiting_attends_.Give(waiting.peer, 1);
         Send(waiting, AttendUnlessTooLate(waiting, arrived));
       });
 }
@@ -111,7 +114,7 @@ absl::Time DataPlane::CloseSilentPeers() {
 
 void DataPlane::ShowGauges() {
   metrics_.unproven_peers.Set(static_cast<double>(peers_.num_unproven()));
-  metrics_.waiting_attends.Set(static_cast<double>(waiting_attends_.load()));
+  metrics_.waiting_attends.Set(static_cast<double>(waiting_attends_.total()));
 }
 
 DataPlane::Answer DataPlane::Dispatch(const Incoming& incoming) {

@@ -30,6 +30,7 @@
 #include "memory_node/data/attend_handler.h"
 #include "memory_node/data/attend_scores.h"
 #include "memory_node/data/data_metrics.h"
+#include "memory_node/data/peer_shares.h"
 #include "memory_node/data/peer_table.h"
 #include "memory_node/directory/directory.h"
 
@@ -43,8 +44,8 @@ struct DataPlaneOptions {
   size_t max_score_bytes = size_t{1} << 30;
   // Of the leaves of one attend request, which is refused beyond it.
   uint64_t max_leaf_bytes = kMaxAttendLeafBytes;
-  // Attend requests that wait their turn; more are refused with
-  // RESOURCE_EXHAUSTED.
+  // Attend requests that wait their turn; above it those of peers that have
+  // more than their share are refused with RESOURCE_EXHAUSTED (peer_shares.h).
   size_t max_waiting_attends = 1024;
   // Longest that one waits for its turn whose worker has not told how long it
   // waits for answers.
@@ -119,7 +120,7 @@ class DataPlane {
   Transport* transport_ = nullptr;
   Executor* attends_ = nullptr;
   PeerTable peers_;
-  std::atomic<size_t> waiting_attends_{0};
+  PeerShares waiting_attends_;
   AttendScores scores_;
   // Shared with the leases of replies, which the transport may hold longer.
   const std::shared_ptr<std::atomic<size_t>> reply_bytes_;
