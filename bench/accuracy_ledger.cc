@@ -1,6 +1,7 @@
-// T3 and T4 in the form that models/ledger was trained on: registers that get a
-// new name with each value, so that a name has one value wherever it stands
-// (models/train/ledger.py writes the same programs).
+// T1, T3 and T4 in the form that models/ledger was trained on: registers that
+// get a new name with each value, so that a name has one value wherever it
+// stands (models/train/ledger.py writes the same programs, T1's six registers
+// aside: there are eight in all that were trained).
 #include <array>
 #include <string>
 
@@ -13,6 +14,7 @@ namespace {
 constexpr char kNames[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ$%&~";
 constexpr int kNumRegisters = 8, kNumKeyDigits = 3;
+constexpr int kNumAccumulators = 6;  // T1
 constexpr int kNumLines = 48;
 constexpr int kKeySpacing = 4;
 constexpr size_t kEventTokens = 16;
@@ -20,8 +22,12 @@ constexpr size_t kEventTokens = 16;
 // Writes the text of a program and knows what its registers hold.
 class LedgerWriter {
  public:
-  LedgerWriter(ProgramDraws draws, int spacing, char kind)
-      : draws_(draws), spacing_(spacing), names_(draws_.Shuffled(kNames)) {
+  LedgerWriter(ProgramDraws draws, int spacing, char kind,
+               int num_registers = kNumRegisters)
+      : draws_(draws),
+        spacing_(spacing),
+        num_registers_(num_registers),
+        names_(draws_.Shuffled(kNames)) {
     writer_.Give(absl::StrFormat("%c%02d|", kind, spacing));
     writer_.EndPrompt();
   }
@@ -37,7 +43,7 @@ class LedgerWriter {
       Checkpoint();
     }
     ++num_updates_;
-    Register& reg = registers_[static_cast<size_t>(draws_.Below(8))];
+    Register& reg = AnyRegister();
     Line(reg, reg.name, /*is_first=*/false);
   }
 
@@ -60,7 +66,7 @@ class LedgerWriter {
 
   Program AskRegister() {
     Give("?");
-    Recall(registers_[static_cast<size_t>(draws_.Below(8))]);
+    Recall(AnyRegister());
     return writer_.Finish(1);
   }
 
@@ -71,6 +77,10 @@ class LedgerWriter {
     char name = '@';
     int value = 0;
   };
+
+  Register& AnyRegister() {
+    return registers_[static_cast<size_t>(draws_.Below(num_registers_))];
+  }
 
   char NextName() { return names_[num_names_++]; }
 
@@ -108,13 +118,28 @@ class LedgerWriter {
   }
 
   ProgramDraws draws_;
-  const int spacing_;
+  const int spacing_, num_registers_;
   const std::string names_;
   ProgramWriter writer_;
   std::array<Register, kNumRegisters> registers_;
   std::array<Register, kNumKeyDigits> key_;
   size_t num_names_ = 0, key_end_ = 0;
   int num_updates_ = 0;
+};
+
+class AccumulatorTask : public AccuracyTask {
+ public:
+  explicit AccumulatorTask(int num_lines) : num_lines_(num_lines) {}
+  const char* model() const override { return "ledger"; }
+  Program Make(ProgramDraws draws) const override {
+    LedgerWriter writer(draws, /*spacing=*/0, '#', kNumAccumulators);
+    for (int i = 0; i < kNumAccumulators; ++i) writer.Initialise(i);
+    for (int i = kNumAccumulators; i < num_lines_; ++i) writer.Update();
+    return writer.AskRegister();
+  }
+
+ private:
+  const int num_lines_;
 };
 
 class RegisterTask : public AccuracyTask {
@@ -151,6 +176,10 @@ class FactTask : public AccuracyTask {
 };
 
 }  // namespace
+
+std::unique_ptr<AccuracyTask> MakeAccumulatorTask(int num_lines) {
+  return std::make_unique<AccumulatorTask>(num_lines);
+}
 
 std::unique_ptr<AccuracyTask> MakeRegisterTask(int spacing) {
   return std::make_unique<RegisterTask>(spacing);

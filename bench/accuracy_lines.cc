@@ -57,7 +57,7 @@ void AddAnswers(const AccuracyResult& r, BenchLine& line) {
   if (r.row.is_full()) {
     line.yardstick = {"all programs", 100};
     line.ratio = share;
-    if (r.set.gate > 0) line.goal = r.set.gate;
+    if (r.set.gate.answers > 0) line.goal = r.set.gate.answers;
   } else {
     line.yardstick = {"full cache", 100 * r.full.answered()};
     if (r.full.answered() > 0) line.ratio = share / r.full.answered();
@@ -67,7 +67,11 @@ void AddAnswers(const AccuracyResult& r, BenchLine& line) {
   line.metrics = {{"low_95", 100 * interval.low},
                   {"high_95", 100 * interval.high},
                   {"against_full", 100 * difference.mean},
-                  {"against_full_95", 100 * difference.half_width}};
+                  {"against_full_95", 100 * difference.half_width},
+                  {"lookups_right", 100 * r.outcome.found()}};
+  if (r.row.is_full() && r.set.gate.lookups > 0) {
+    line.metrics["lookups_gate"] = 100 * r.set.gate.lookups;
+  }
 }
 
 void AddSurprise(const AccuracyResult& r, BenchLine& line) {

@@ -24,6 +24,12 @@ struct EncodedProgram {
   size_t num_answers = 0;  // the last lookups, which the program is about
 };
 
+// What a policy loses cannot be told from what the model never knew.
+struct Gate {
+  double answers = 0;  // right ones
+  double lookups = 0;  // that find what the trace says (ALGORITHMS 14.4)
+};
+
 struct ProgramSet {
   std::string model;  // path
   KvGeometry geometry;
@@ -31,9 +37,8 @@ struct ProgramSet {
   PolicySizes sizes;
   // What counts is how likely the forced tokens are; nothing is asked.
   bool by_likelihood = false;
-  // Share of right answers with the full cache below which nothing else is
-  // run; 0: none.
-  double gate = 0;
+  // Shares with the full cache below which no other row is run; 0: none.
+  Gate gate;
 };
 
 struct ProgramSource {

@@ -1,7 +1,6 @@
 #include "bench/accuracy_run.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,8 +9,6 @@
 
 namespace farkv::bench {
 namespace {
-
-constexpr double kZ95 = 1.959964;  // two-sided, of the normal distribution
 
 // The place in a batch of the request with this name; nullopt for no request of
 // the batch.
@@ -88,26 +85,6 @@ class SurpriseLog {
   std::vector<std::vector<double>> surprise_;
 };
 
-void Score(const EncodedProgram& program, ProgramOutcome& outcome) {
-  const std::vector<int32_t>& tokens = outcome.run.tokens;
-  std::vector<bool> right(program.tokens.size(), true);
-  for (size_t i = program.prompt_size; i < program.tokens.size(); ++i) {
-    if (!program.generated[i]) continue;
-    const size_t k = i - program.prompt_size;
-    right[i] = k < tokens.size() && tokens[k] == program.tokens[i];
-    ++outcome.made;
-    outcome.right += right[i];
-  }
-  outcome.answered = true;
-  const size_t first = program.lookups.size() - program.num_answers;
-  for (size_t i = first; i < program.lookups.size(); ++i) {
-    // The token behind the one that looks up.
-    outcome.answered =
-        outcome.answered &&
-        right[static_cast<size_t>(program.lookups[i].position) + 1];
-  }
-}
-
 GenerationRequest MakeRequest(const EncodedProgram& program,
                               const AccuracyRow& row) {
   const auto prompt_end =
@@ -129,83 +106,7 @@ GenerationRequest MakeRequest(const EncodedProgram& program,
   return request;
 }
 
-// Of numbers that are paired already.
-PairedDifference Summarise(std::span<const double> differences) {
-  const auto count = static_cast<double>(differences.size());
-  double sum = 0, squares = 0;
-  for (const double difference : differences) {
-    sum += difference;
-    squares += difference * difference;
-  }
-  const double mean = sum / count;
-  const double variance = std::max(0.0, squares / count - mean * mean);
-  return {mean, kZ95 * std::sqrt(variance / count)};
-}
-
 }  // namespace
-
-double RowOutcome::answered() const {
-  const auto right =
-      std::count_if(programs.begin(), programs.end(),
-                    [](const ProgramOutcome& p) { return p.answered; });
-  return static_cast<double>(right) / static_cast<double>(programs.size());
-}
-
-double RowOutcome::surprise() const {
-  double sum = 0, count = 0;
-  for (const ProgramOutcome& program : programs) {
-    for (const double nats : program.surprise) sum += nats;
-    count += static_cast<double>(program.surprise.size());
-  }
-  return sum / count;
-}
-
-Interval WilsonInterval(double share, double count) {
-  const double z2 = kZ95 * kZ95;
-  const double middle = share + z2 / (2 * count);
-  const double reach =
-      kZ95 * std::sqrt(share * (1 - share) / count + z2 / (4 * count * count));
-  const double scale = 1 + z2 / count;
-  return {std::max(0.0, (middle - reach) / scale),
-          std::min(1.0, (middle + reach) / scale)};
-}
-
-PairedDifference CompareAnswers(const RowOutcome& row, const RowOutcome& base) {
-  std::vector<double> differences;
-  for (size_t i = 0; i < row.programs.size(); ++i) {
-    differences.push_back(static_cast<double>(row.programs[i].answered) -
-                          static_cast<double>(base.programs[i].answered));
-  }
-  return Summarise(differences);
-}
-
-PairedDifference CompareSurprise(const RowOutcome& row,
-                                 const RowOutcome& base) {
-  std::vector<double> differences;
-  for (size_t i = 0; i < row.programs.size(); ++i) {
-    const auto& ours = row.programs[i].surprise;
-    const auto& theirs = base.programs[i].surprise;
-    for (size_t k = 0; k < ours.size(); ++k) {
-      differences.push_back(ours[k] - theirs[k]);
-    }
-  }
-  return Summarise(differences);
-}
-
-bool SameTokens(const RowOutcome& a, const RowOutcome& b) {
-  return std::equal(
-      a.programs.begin(), a.programs.end(), b.programs.begin(),
-      b.programs.end(), [](const ProgramOutcome& x, const ProgramOutcome& y) {
-        return x.run.tokens == y.run.tokens && x.surprise == y.surprise;
-      });
-}
-
-double Surprise(std::span<const float> logits, int32_t token) {
-  const float top = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - top);
-  return std::log(sum) + top - logits[static_cast<size_t>(token)];
-}
 
 absl::Status AccuracyRunner::RunBatch(RowEngine& row_engine,
                                       const ProgramSet& set,
@@ -246,7 +147,7 @@ absl::Status AccuracyRunner::RunBatch(RowEngine& row_engine,
     program.run = std::move(runs[i]);
     program.surprise = surprise.Take(i);
     presence.Take(i, program);
-    Score(programs[i], program);
+    ScoreProgram(programs[i], program);
   }
   return absl::OkStatus();
 }

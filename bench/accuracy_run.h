@@ -1,10 +1,12 @@
 // Runs the programs of a task on an engine under the settings of a row, and
-// scores what came out. Plain values and one class that starts engines.
+// scores what came out (accuracy_score.cc). Plain values and one class that
+// starts engines.
 #ifndef FARKV_BENCH_ACCURACY_RUN_H_
 #define FARKV_BENCH_ACCURACY_RUN_H_
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,6 +26,9 @@ struct ProgramOutcome {
   // Lookups that were reached, and those of them that found a mention in some
   // layer and head.
   int64_t lookups = 0, present = 0;
+  // Lookups of the program, and those that gave what the trace itself says at
+  // one of the mentions, right or wrong: an earlier error is not theirs.
+  int64_t asked = 0, found = 0;
   // By likelihood: -ln p of each token behind the prompt.
   std::vector<double> surprise;
   RequestRun run;
@@ -35,6 +40,7 @@ struct RowOutcome {
   double token_bytes = 0, t2_token_bytes = 0;
   ValueRanges::Summary ranges;
   double answered() const;  // share
+  double found() const;     // share of the lookups; 1 where there are none
   // Nats per token.
   double surprise() const;
 };
@@ -51,6 +57,13 @@ struct PairedDifference {
 };
 PairedDifference CompareAnswers(const RowOutcome& row, const RowOutcome& base);
 PairedDifference CompareSurprise(const RowOutcome& row, const RowOutcome& base);
+// Whether the full cache's outcome is good enough to run other rows, and a line
+// that says why.
+bool PassesGate(const ProgramSet& set, const RowOutcome& full);
+std::string GateReport(const std::string& task, const ProgramSet& set,
+                       const RowOutcome& full);
+// Right tokens, answers and lookups of outcome.run.tokens.
+void ScoreProgram(const EncodedProgram& program, ProgramOutcome& outcome);
 // Generated token by generated token, and surprise by surprise.
 bool SameTokens(const RowOutcome& a, const RowOutcome& b);
 // -ln of the softmax of `logits` at `token`.

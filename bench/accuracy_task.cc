@@ -1,5 +1,6 @@
 #include "bench/accuracy_task.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -50,28 +51,44 @@ std::string ProgramDraws::Shuffled(std::string items) {
   return items;
 }
 
+namespace {
+
+// "T2r-20" with the family "T2r-" is 20; nullopt where it is none of a family
+// or out of range.
+std::optional<int> SizeOf(absl::string_view name, absl::string_view family,
+                          int least, int most) {
+  int size = 0;
+  if (!absl::ConsumePrefix(&name, family) || !absl::SimpleAtoi(name, &size) ||
+      size < least || size > most) {
+    return std::nullopt;
+  }
+  return size;
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<AccuracyTask>> MakeAccuracyTask(
     absl::string_view name) {
-  absl::string_view rest = name;
-  int count = 0;
-  if (absl::ConsumePrefix(&rest, "T2r-") && absl::SimpleAtoi(rest, &count) &&
-      count >= 2 && count <= 44) {
-    return MakeTraceTask(count);
+  if (const auto lines = SizeOf(name, "T1-", 7, 48)) {
+    return MakeAccumulatorTask(*lines);
   }
-  if (absl::ConsumePrefix(&rest, "T3-")) {
-    if (rest == "none") return MakeRegisterTask(0);
-    if (rest == "16" || rest == "8" || rest == "4") {
-      return MakeRegisterTask(absl::SimpleAtoi(rest, &count) ? count : 0);
-    }
+  if (const auto lines = SizeOf(name, "T2-", 6, 48)) {
+    return MakeTraceTask(*lines);
   }
-  if (absl::ConsumePrefix(&rest, "T4-") && absl::SimpleAtoi(rest, &count) &&
-      count >= 5 && count <= 30) {
-    return MakeFactTask(count);
+  if (const auto definitions = SizeOf(name, "T2r-", 2, 44)) {
+    return MakeRestatedTraceTask(*definitions);
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("task \"", std::string(name),
-                   "\" must be T2r-2 to T2r-44, T3-none, T3-16, T3-8, T3-4, or "
-                   "T4-5 to T4-30"));
+  if (name == "T3-none") return MakeRegisterTask(0);
+  for (const int spacing : {16, 8, 4}) {
+    if (SizeOf(name, "T3-", spacing, spacing)) return MakeRegisterTask(spacing);
+  }
+  if (const auto events = SizeOf(name, "T4-", 5, 30)) {
+    return MakeFactTask(*events);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "task \"", std::string(name),
+      "\" must be T1-7 to T1-48, T2-6 to T2-48, T2r-2 to T2r-44, T3-none, "
+      "T3-16, T3-8, T3-4, or T4-5 to T4-30"));
 }
 
 }  // namespace farkv::bench

@@ -75,14 +75,18 @@ class AccuracyTask {
   virtual Program Make(ProgramDraws draws) const = 0;
 };
 
-// T2r-S: S definitions, 2 to 44. T3-C: 48 lines with a checkpoint every C
-// lines, "none", 16, 8 or 4. T4-E: a fact is asked for after E events of 16
-// tokens, 5 to 30. INVALID_ARGUMENT for any other name.
+// T1-S: six accumulators, S lines, 7 to 48. T2-S: a trace of S lines, 6 to 48,
+// the first five in the prompt. T2r-S: S definitions, 2 to 44. T3-C: 48 lines
+// with a checkpoint every C lines, "none", 16, 8 or 4. T4-E: a fact is asked
+// for after E events of 16 tokens, 5 to 30. INVALID_ARGUMENT for any other
+// name.
 absl::StatusOr<std::unique_ptr<AccuracyTask>> MakeAccuracyTask(
     absl::string_view name);
 
 // One family each.
-std::unique_ptr<AccuracyTask> MakeTraceTask(int num_definitions);
+std::unique_ptr<AccuracyTask> MakeAccumulatorTask(int num_lines);
+std::unique_ptr<AccuracyTask> MakeTraceTask(int num_lines);
+std::unique_ptr<AccuracyTask> MakeRestatedTraceTask(int num_definitions);
 std::unique_ptr<AccuracyTask> MakeRegisterTask(int spacing);
 std::unique_ptr<AccuracyTask> MakeFactTask(int num_events);
 

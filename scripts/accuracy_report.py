@@ -122,17 +122,25 @@ def markdown(header, rows):
         "| " + " | ".join(cells) + " |" for cells in rows]
 
 
+def verdict(met):
+    return {True: "met", False: "**missed**", None: "none"}[met]
+
+
 def gate_table(tasks):
     rows = []
     for task, lines in tasks.items():
         full = lines[0]
         if is_text(full):
             continue
-        met = {True: "met", False: "**missed**", None: "none"}[full["met"]]
+        m = full["metrics"]
+        lookups, gate = m.get("lookups_right"), m.get("lookups_gate")
         rows.append([task, str(full["params"]["programs"]),
-                     number(full["value"]), met])
+                     number(full["value"]), verdict(full["met"]),
+                     "–" if lookups is None else number(lookups, 3),
+                     "–" if gate is None else verdict(lookups >= gate)])
     return markdown(
-        "| task | programs | full cache, right % | gate 95 % |", rows)
+        "| task | programs | full cache, right % | gate 95 % | "
+        "lookups right % | gate 99.9 % |", rows)
 
 
 def t2_table(lines):

@@ -44,12 +44,18 @@ def run(lines, *options):
 class AccuracyReportTest(unittest.TestCase):
 
     def test_a_report_has_the_gate_and_a_table_per_task(self):
-        done = run([line("T2r-20", "full", 100.0),
+        done = run([line("T2r-20", "full", 100.0, lookups_right=99.95,
+                         lookups_gate=99.9),
                     line("T2r-20", "h2o-fixed-50", 95.5),
+                    line("T2-48", "full", 97.0, lookups_right=99.85,
+                         lookups_gate=99.9),
                     line("T3-4", "full", 90.0)])
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("| T2r-20 | 200 | 100 | met |", done.stdout)
-        self.assertIn("| T3-4 | 200 | 90 | **missed** |", done.stdout)
+        self.assertIn("| T2r-20 | 200 | 100 | met | 99.95 | met |", done.stdout)
+        self.assertIn("| T2-48 | 200 | 97 | met | 99.85 | **missed** |",
+                      done.stdout)
+        # A line of before the gate of lookups.
+        self.assertIn("| T3-4 | 200 | 90 | **missed** | – | – |", done.stdout)
         self.assertIn("| h2o-fixed-50 | fixed | **95.5** (93.5 to 96.5) | "
                       "-4.5 ± 2 | 99 | 98 | 3 / 2.5 | 2 / 1 / 0 | 322 |",
                       done.stdout)

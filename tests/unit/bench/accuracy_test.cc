@@ -2,8 +2,11 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bench/accuracy_lines.h"
 #include "bench/accuracy_rows.h"
@@ -30,7 +33,8 @@ char At(const Program& program, int64_t position) {
 }
 
 TEST(AccuracyTaskTest, EveryLookupStandsBehindItsNameAndFindsItsValue) {
-  for (const char* task : {"T2r-20", "T3-none", "T3-4", "T4-15"}) {
+  for (const char* task :
+       {"T1-48", "T2-24", "T2-48", "T2r-20", "T3-none", "T3-4", "T4-15"}) {
     const Program program = Make(task);
     for (const Lookup& lookup : program.lookups) {
       const char name = At(program, lookup.position);
@@ -63,6 +67,48 @@ TEST(AccuracyTaskTest, ATraceIsGeneratedWholeAndEndsWithTheLastName) {
   EXPECT_EQ(tail[1], tail[4]);
 }
 
+TEST(AccuracyTaskTest, AccumulatorsAreReadOnceEachAndAllLinesAreCounted) {
+  const Program program = Make("T1-48");
+  // 48 lines of 8 tokens, of which six begin an accumulator; header and end.
+  EXPECT_EQ(program.text.size(), 4u + 48 * 8 + 3);
+  EXPECT_EQ(program.lookups.size(), 48u - 6 + 1);
+  EXPECT_EQ(std::count(program.text.begin(), program.text.end(), '@'), 6);
+  for (const Lookup& lookup : program.lookups) {
+    EXPECT_EQ(lookup.mentions.size(), 1u);
+  }
+  EXPECT_EQ(program.num_answers, 1u);
+}
+
+// ALGORITHMS 14.2: line t adds one of the lines 0 to t - 5 and any other, or a
+// constant.
+TEST(AccuracyTaskTest, LeftOperandsOfATraceAreFarAndOnlyValuesAreGenerated) {
+  const Program program = Make("T2-48");
+  EXPECT_EQ(
+      std::count(program.generated.begin(), program.generated.end(), true),
+      43 * 3 + 1);
+  EXPECT_EQ(program.num_answers, 1u);
+  // `a7;` five times, `|`, then a line of 6 for each of the others.
+  std::map<char, int> line_of;
+  for (int i = 0; i < 5; ++i) {
+    line_of[program.text[static_cast<size_t>(3 * i)]] = i;
+  }
+  int near = 0, constants = 0;
+  for (int line = 5; line < 48; ++line) {
+    const auto at = static_cast<size_t>(16 + 6 * (line - 5));
+    const std::string text = program.text.substr(at, 6);
+    ASSERT_EQ(text[1], '=');
+    ASSERT_EQ(text[3], '+');
+    ASSERT_TRUE(line_of.count(text[2]) > 0 && line_of.count(text[4]) > 0);
+    EXPECT_LE(line_of[text[2]], line - 5);
+    near += line_of[text[4]] > line - 5;
+    constants += line_of[text[4]] < 5;
+    line_of[text[0]] = line;
+  }
+  EXPECT_GT(near, 0);
+  EXPECT_GT(constants, 43 / 3);
+  EXPECT_LT(constants, 43);
+}
+
 TEST(AccuracyTaskTest, CheckpointsMakeMentionsOfARegister) {
   const auto mentions = [](const Program& program) {
     size_t sum = 0;
@@ -92,7 +138,8 @@ TEST(AccuracyTaskTest, ProgramsDependOnTheirNumberAlone) {
 }
 
 TEST(AccuracyTaskTest, AnUnknownTaskIsRefusedByName) {
-  for (const char* name : {"T2r-1", "T2r-45", "T3-5", "T4-57", "T5"}) {
+  for (const char* name : {"T1-6", "T1-49", "T2-5", "T2-49", "T2", "T2r-1",
+                           "T2r-45", "T3-5", "T3-", "T4-57", "T5"}) {
     EXPECT_THAT(std::string(MakeAccuracyTask(name).status().message()),
                 HasSubstr(name));
   }
@@ -163,6 +210,63 @@ TEST(AccuracyRowsTest, FullComesFirstAndAStarTakesAllThatBeginSo) {
   ASSERT_EQ(rows->size(), 4u);
   EXPECT_TRUE((*rows)[0].is_full());
   EXPECT_FALSE(ChooseAccuracyRows({"tiers-11"}, kChainSizes).ok());
+}
+
+// A prompt `<bos> a 1 b 2`, behind it `a_b_a_`: 10 and 11 are the names.
+EncodedProgram TwoLookups() {
+  EncodedProgram program;
+  program.tokens = {0, 10, 1, 11, 2, 10, 1, 11, 2, 10, 1};
+  program.prompt_size = 5;
+  program.generated = {false, false, false, false, false, false,
+                       true,  false, true,  false, true};
+  program.lookups = {{5, {2}}, {7, {4}}, {9, {2, 6}}};
+  program.num_answers = 1;
+  return program;
+}
+
+TEST(AccuracyRunTest, ALookupIsRightWhenItFindsWhatItsOwnTraceSays) {
+  const auto score = [](std::vector<int32_t> made) {
+    ProgramOutcome outcome;
+    outcome.run.tokens = std::move(made);
+    ScoreProgram(TwoLookups(), outcome);
+    EXPECT_EQ(outcome.asked, 3);
+    EXPECT_EQ(outcome.made, 3);
+    return outcome;
+  };
+  EXPECT_EQ(score({10, 1, 11, 2, 10, 1}).found, 3);
+  EXPECT_EQ(score({10, 1, 11, 3, 10, 1}).found, 2);
+  // The first one is wrong; the last one repeats it, and finds its value.
+  const ProgramOutcome repeated = score({10, 4, 11, 2, 10, 4});
+  EXPECT_EQ(repeated.found, 2);
+  EXPECT_EQ(repeated.right, 1);
+  EXPECT_FALSE(repeated.answered);
+  // What was never made is not found, not even where nothing was before.
+  EXPECT_EQ(score({10}).found, 0);
+}
+
+TEST(AccuracyRunTest, TheGateNeedsLookupsAndAnswers) {
+  ProgramSet set;
+  set.gate = {.answers = 0.95, .lookups = 0.999};
+  RowOutcome full;
+  full.programs.resize(100);
+  for (ProgramOutcome& p : full.programs) {
+    p.answered = true;
+    p.asked = p.found = 10;
+  }
+  EXPECT_TRUE(PassesGate(set, full));
+  full.programs[0].found = 9;
+  EXPECT_TRUE(PassesGate(set, full)) << full.found();
+  full.programs[1].found = 9;
+  EXPECT_FALSE(PassesGate(set, full)) << full.found();
+  EXPECT_THAT(GateReport("T2-48", set, full),
+              testing::AllOf(HasSubstr("T2-48"), HasSubstr("998 of 1000"),
+                             HasSubstr("missed")));
+
+  full.programs[1].found = 10;
+  for (size_t i = 0; i < 6; ++i) full.programs[i].answered = false;
+  EXPECT_FALSE(PassesGate(set, full));
+  set.gate = {};
+  EXPECT_TRUE(PassesGate(set, full));
 }
 
 TEST(AccuracyRunTest, TheIntervalOfAShareIsWilsons) {
