@@ -26,6 +26,8 @@ import images
 import manifests
 import programs as programs_module
 
+ROOT = os.path.normpath(
+    os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 METRIC = re.compile(r"\bfarkv_(?:node|worker)_[a-z0-9_]+")
 SUFFIXES = ("_bucket", "_sum", "_count")
 
@@ -116,21 +118,29 @@ def check_rules(text, table):
 
 def check_dockerfile(text, programs):
     """Multi-stage, not root, its ports and programs as the manifests want."""
-    stages = re.findall(r"^FROM ", text, re.MULTILINE)
+    stages = re.split(r"^(?=FROM )", text, flags=re.MULTILINE)[1:]
     if len(stages) < 2:
         yield "has one stage"
-    last = text[text.rindex("\nFROM "):]
+    last = stages[-1]
     if not re.search(r"^USER 65532", last, re.MULTILINE):
         yield "runs as root"
     targets = re.search(r"--target ([\w -]+?) *(?:\\|$)", text,
                         re.MULTILINE).group(1).split()
     if "farkvctl" not in targets:
         yield "lacks farkvctl"
+    # The stage that takes the programs has their libraries, too.
+    taken = [s for s in stages if "COPY --from=build " in s]
+    there = " ".join(taken[-1:])
+    copied = re.findall(r"^COPY --from=build (.*)$",
+                        there.replace("\\\n", " "), re.MULTILINE)
     for target in targets:
         if target not in programs.flags:
             yield f"builds {target}, which is none of our programs"
-        if f"build/release/bin/{target}" not in last:
+        if not any(f"/{target} " in line for line in copied):
             yield f"builds {target} and leaves it behind"
+    if there != last and not re.search(
+            rf"collect\.sh /image {' '.join(targets)}$", there, re.MULTILINE):
+        yield f"does not collect {' '.join(targets)}"
     entry = json.loads(re.search(r"^ENTRYPOINT (.*)$", last,
                                  re.MULTILINE).group(1))[0]
     exposed = re.search(r"^EXPOSE (.*)$", last, re.MULTILINE).group(1).split()
@@ -139,7 +149,7 @@ def check_dockerfile(text, programs):
         if flag.endswith("listen") and port not in ("", "0", *exposed):
             yield f"does not expose {port}, the port of {flag}"
     known = [target for target in targets if target in programs.flags]
-    yield from images.check_libraries(last, known, programs.bin_dir)
+    yield from images.check_libraries(there, known, programs.bin_dir)
 
 
 def command_lines(text):
@@ -154,6 +164,15 @@ def command_lines(text):
                 yield match.group(1), match.group(2).split()
 
 
+def script_flags(root=ROOT):
+    """Flags that the scripts explain in the comment at their top."""
+    flags = set()
+    for path in glob.glob(os.path.join(root, "scripts", "*.sh")):
+        top = re.match(r"(?:#.*\n)*", read(path)).group(0)
+        flags |= set(re.findall(r"--[a-z][a-z0-9-]*", top))
+    return flags
+
+
 def check_docs(text, programs, table):
     """Commands, flags and metrics that a text names must exist."""
     for program, words in command_lines(text):
@@ -164,6 +183,7 @@ def check_docs(text, programs, table):
             if flag not in programs.flags[program]:
                 yield f"{program} has no flag {flag}"
     known = {flag for flags in programs.flags.values() for flag in flags}
+    known |= script_flags()
     for words in re.findall(r"`farkvctl ([^`]+)`", text):
         yield from programs.check_command_line(words.split())
     for command in (("drain",), ("verify",), ("preflight",), ("plan",),
@@ -234,10 +254,9 @@ def check_all(root, programs):
 
 
 def main():
-    here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin-dir", required=True)
-    parser.add_argument("--root", default=os.path.join(here, "..", ".."))
+    parser.add_argument("--root", default=ROOT)
     arguments = parser.parse_args()
     programs = programs_module.Programs(arguments.bin_dir)
     violations = list(check_all(os.path.normpath(arguments.root), programs))

@@ -184,6 +184,13 @@ class TextTest(unittest.TestCase):
         self.expect(check_deploy.check_dockerfile(
             text.replace("farkv-memory-node farkvctl ", "farkv-memory-node "),
             PROGRAMS), "lacks farkvctl")
+        self.expect(check_deploy.check_dockerfile(
+            text.replace(" /out/farkvctl ", " "), PROGRAMS),
+            "builds farkvctl and leaves it behind")
+        self.expect(check_deploy.check_dockerfile(
+            text.replace("/image farkv-memory-node farkvctl",
+                         "/image farkvctl"), PROGRAMS),
+            "does not collect farkv-memory-node farkvctl")
 
     def test_an_image_that_lacks_a_library(self):
         text = check_deploy.read(ROOT, "deploy/images/worker-cpu.Dockerfile")
@@ -209,6 +216,8 @@ class TextTest(unittest.TestCase):
                     "farkv-memory-node has no flag --cold")
         self.expect(check("`farkvctl get nodes --wide`"), "--wide")
         self.expect(check("`--cold-mode`"), "--cold-mode")
+        self.assertEqual(list(check("`--mmdebstrap` of a script")), [])
+        self.expect(check("`--debootstrap`"), "--debootstrap")
 
 
 if __name__ == "__main__":
