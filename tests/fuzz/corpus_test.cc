@@ -23,6 +23,8 @@
 #include "gpu_worker/tokenizer/tokenizer.h"
 #include "gpu_worker/tokenizer/tokenizer_files.h"
 #include "gpu_worker/tokenizer/tokenizer_json.h"
+#include "kernels/stream.h"
+#include "tests/fuzz/model_input.h"
 
 namespace farkv {
 namespace {
@@ -131,6 +133,22 @@ TEST(CorpusTest, EveryMalformedModelFileGetsAnError) {
   ExpectAccepted("sentencepiece_model", {"bpe_bytes", "unigram"},
                  [](const std::string& text) {
                    return OpenTokenizer(ParseSentencePieceModel(text));
+                 });
+}
+
+// Each seed that is malformed differs from one that loads in one thing.
+TEST(CorpusTest, AModelThatDoesNotFitItsConfigGetsAnError) {
+  ThreadPool pool(1);
+  const auto device = OpenDevice("cpu", pool).value();
+  ExpectAccepted("model_weights",
+                 {"folder_bf16", "folder_f16_tied", "llama_f16", "llama_q4_0",
+                  "qwen3_tied"},
+                 [&device](const std::string& text) {
+                   const auto input = testing::OpenModelInput(Bytes(text));
+                   if (!input.ok()) return input.status();
+                   return ModelWeights::Load(*input->tensors, input->config,
+                                             *device)
+                       .status();
                  });
 }
 
