@@ -145,15 +145,20 @@ worker::v1::FinishReason ToProto(FinishReason reason) {
   return worker::v1::FINISH_REASON_UNSPECIFIED;
 }
 
+double ShareOf(int64_t part, int64_t whole, double of_nothing) {
+  if (whole <= 0) return of_nothing;
+  return static_cast<double>(part) / static_cast<double>(whole);
+}
+
 void WriteTiers(const SequenceTierStats& stats, worker::v1::TierUsage& usage) {
   const int64_t live = stats.t0_tokens + stats.t1_tokens + stats.t2_tokens;
+  const int64_t cold = stats.cold_rows_mapped + stats.cold_rows_fetched +
+                       stats.cold_rows_pushed_down;
   usage.set_t0_tokens(stats.t0_tokens);
   usage.set_t1_tokens(stats.t1_tokens);
   usage.set_t2_tokens(stats.t2_tokens);
   usage.set_t3_tokens(stats.t3_tokens);
-  usage.set_t0_share(live > 0 ? static_cast<double>(stats.t0_tokens) /
-                                    static_cast<double>(live)
-                              : 1.0);
+  usage.set_t0_share(ShareOf(stats.t0_tokens, live, 1.0));
   usage.set_t0_peak_bytes(stats.t0_peak_bytes);
   usage.set_staging_peak_bytes(stats.staging_peak_bytes);
   usage.set_stored_pages(stats.stored_pages);
@@ -163,8 +168,8 @@ void WriteTiers(const SequenceTierStats& stats, worker::v1::TierUsage& usage) {
   usage.set_cold_rows_mapped(stats.cold_rows_mapped);
   usage.set_cold_rows_fetched(stats.cold_rows_fetched);
   usage.set_cold_rows_pushed_down(stats.cold_rows_pushed_down);
-  usage.set_cold_rows_read(stats.cold_rows_mapped + stats.cold_rows_fetched +
-                           stats.cold_rows_pushed_down);
+  usage.set_cold_rows_read(cold);
+  usage.set_pushdown_share(ShareOf(stats.cold_rows_pushed_down, cold, 0.0));
   usage.set_cold_bytes_fetched(stats.cold_bytes_fetched);
   usage.set_late_fetches(stats.late_fetches);
   usage.set_recomputed_tokens(stats.recomputed_tokens);

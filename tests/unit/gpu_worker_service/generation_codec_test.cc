@@ -104,5 +104,62 @@ TEST_F(GenerationCodecTest, AChatThatCannotBeIsRefused) {
             absl::StatusCode::kFailedPrecondition);
 }
 
+SequenceTierStats BusyTiers() {
+  SequenceTierStats stats;
+  for (int64_t* count : {&stats.t0_tokens,
+                         &stats.t1_tokens,
+                         &stats.t2_tokens,
+                         &stats.t3_tokens,
+                         &stats.t0_peak_bytes,
+                         &stats.staging_peak_bytes,
+                         &stats.stored_pages,
+                         &stats.stored_bytes,
+                         &stats.promoted_tokens,
+                         &stats.demoted_tokens,
+                         &stats.cold_rows_mapped,
+                         &stats.cold_rows_fetched,
+                         &stats.cold_rows_pushed_down,
+                         &stats.cold_bytes_fetched,
+                         &stats.late_fetches,
+                         &stats.plans,
+                         &stats.deferred_drops,
+                         &stats.recomputed_tokens,
+                         &stats.lost_score_collections,
+                         &stats.destroyed_rows,
+                         &stats.evictions,
+                         &stats.postponed_evictions,
+                         &stats.skipped_evictions,
+                         &stats.node_evictions,
+                         &stats.selected_groups,
+                         &stats.skipped_groups}) {
+    *count = 2;
+  }
+  stats.destroyed_share = stats.destroyed_share_average = 0.5;
+  return stats;
+}
+
+TEST(GenerationUsageTest, EveryFieldOfTheTierBlockIsFilled) {
+  GenerationEnd end;
+  end.tiers = BusyTiers();
+
+  const auto tiers = ToFinished(end).tiers();
+
+  const auto* fields = tiers.GetDescriptor();
+  for (int i = 0; i < fields->field_count(); ++i) {
+    EXPECT_TRUE(tiers.GetReflection()->HasField(tiers, fields->field(i)))
+        << fields->field(i)->name();
+  }
+}
+
+TEST(GenerationUsageTest, ThePushdownShareIsOfTheColdRowsThatWereRead) {
+  GenerationEnd end;
+  EXPECT_EQ(ToFinished(end).tiers().pushdown_share(), 0.0);
+  end.tiers.cold_rows_mapped = 1;
+  end.tiers.cold_rows_fetched = 2;
+  end.tiers.cold_rows_pushed_down = 9;
+
+  EXPECT_EQ(ToFinished(end).tiers().pushdown_share(), 0.75);
+}
+
 }  // namespace
 }  // namespace farkv
