@@ -155,6 +155,7 @@ absl::Status Node::StartDataPlane(const NodeTransportFactory& factory) {
                          ParseAddress(options_.data_listen));
   TransportOptions options;
   data_plane_.AttendOn(&attend_executor_);
+  DataPlane::BoundReplies(options);
   options.executor = &data_executor_;
   options.on_request = [this](Incoming incoming) {
     data_plane_.Handle(std::move(incoming));

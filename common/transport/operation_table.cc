@@ -124,11 +124,12 @@ absl::StatusOr<uint32_t> OperationTable::Reserve(PeerId peer, bool is_reply,
                      " operation slots of the transport are used"));
   }
   Peer& entry = *FindPeer(peer);
+  if (is_reply && !may_be_refusal) FARKV_RETURN_IF_ERROR(CheckShare(entry));
   FARKV_RETURN_IF_ERROR(
       (is_reply ? entry.replies : entry.requests).TryAcquire(bytes));
   const uint32_t index = free_slots_.back();
   free_slots_.pop_back();
-  ++entry.slots;
+  if (entry.slots++ == 0) ++peers_with_slots_;
   ++open_;
   Slot& slot = slots_[index];
   slot.state = State::kReserved;
@@ -138,6 +139,20 @@ absl::StatusOr<uint32_t> OperationTable::Reserve(PeerId peer, bool is_reply,
   slot.peer = peer;
   slot.bytes = bytes;
   return index;
+}
+
+absl::Status OperationTable::CheckShare(const Peer& peer) const {
+  const auto used = static_cast<int>(slots_.size() - free_slots_.size());
+  if (options_.fair_operations == 0 || used < options_.fair_operations) {
+    return absl::OkStatus();
+  }
+  const int holders = peers_with_slots_ + (peer.slots == 0 ? 1 : 0);
+  const int share = options_.fair_operations / holders;
+  if (peer.slots == 0 || peer.slots < share) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("peer ", peer.name, " has ", peer.slots, " of ", used,
+                   " operation slots; above ", options_.fair_operations,
+                   " its share is ", share));
 }
 
 absl::StatusOr<OperationId> OperationTable::Enqueue(uint32_t slot,
@@ -336,7 +351,7 @@ void OperationTable::Free(uint32_t slot, Effects* effects) {
   payloads_[slot].body.clear();
   Peer& peer = *FindPeer(entry.peer);
   (entry.is_reply ? peer.replies : peer.requests).Release(entry.bytes);
-  --peer.slots;
+  if (--peer.slots == 0) --peers_with_slots_;
   entry.state = State::kFree;
   ++entry.generation;
   free_slots_.push_back(slot);

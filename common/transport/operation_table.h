@@ -153,6 +153,8 @@ class OperationTable : public std::enable_shared_from_this<OperationTable> {
   void Refuse(PeerId from, const MessageHeader& request, absl::StatusCode code);
   absl::Status CheckSize(std::span<const BufferLease> body) const;
   absl::StatusOr<uint32_t> Reserve(PeerId peer, bool is_reply, size_t bytes);
+  absl::Status CheckShare(const Peer& peer) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<OperationId> Enqueue(uint32_t slot, absl::Time deadline,
                                       ReplyCallback callback);
   void Run(Effects effects) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -190,6 +192,7 @@ class OperationTable : public std::enable_shared_from_this<OperationTable> {
   mutable absl::Mutex mutex_;
   bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
   int open_ ABSL_GUARDED_BY(mutex_) = 0;  // result or send still owed
+  int peers_with_slots_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Slot> slots_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint32_t> free_slots_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint32_t> queued_ ABSL_GUARDED_BY(mutex_);

@@ -113,6 +113,10 @@ struct TransportOptions {
   PeerConnectedHandler on_peer_connected;  // may be empty
   PeerLostHandler on_peer_lost;            // may be empty
   int max_operations = 1024;               // slots: queued, posted and draining
+  // Of them, those that replies take as they come; above it a reply gets a slot
+  // only while its peer has less than an even share (this over the peers that
+  // have any). One that does not read uses up its own share. 0: all of them.
+  int fair_operations = 0;
   int max_operations_per_peer = 256;
   size_t max_bytes_in_flight_per_peer = size_t{256} << 20;
   int max_peers = 1024;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/endian.h"
+#include "common/base/status_macros.h"
 #include "common/page/bodies.h"
 #include "common/transport/transport.h"
 #include "memory_node/data/fetch_handler.h"
@@ -19,6 +20,14 @@ static_assert(kMaxMessageBytes == kMaxBodyBytes,
 
 // To measure a link no more are needed.
 constexpr uint32_t kMaxPingReplyBytes = 256 << 10;
+
+// Replies on their way: so many as they come, then by shares (transport.h).
+// Thirty workers that stopped reading leave thirty to each other one.
+constexpr int kFairReplies = 1024;
+constexpr int kMaxReplies = 4 * kFairReplies;
+// Longest that a worker may take to receive one. By then it has given up both
+// tries of a fetch (5 s each by default), and the bytes are wanted elsewhere.
+constexpr absl::Duration kReplyTimeout = absl::Seconds(10);
 
 MessageHeader ReplyHeader(const MessageHeader& request, absl::StatusCode code,
                           Epoch epoch) {
@@ -42,7 +51,14 @@ DataPlane::DataPlane(const DataPlaneOptions& options, Directory& directory,
       clock_(clock),
       waiting_attends_("attends that wait", options.max_waiting_attends),
       scores_(options.max_score_bytes),
-      reply_bytes_(std::make_shared<std::atomic<size_t>>(0)) {}
+      reply_bytes_(std::make_shared<PeerShares>("bytes of replies",
+                                                options.max_reply_bytes)) {}
+
+void DataPlane::BoundReplies(TransportOptions& options) {
+  options.fair_operations = kFairReplies;
+  options.max_operations = kMaxReplies;
+  options.reply_timeout = kReplyTimeout;
+}
 
 void DataPlane::Handle(Incoming incoming) {
   const Message& message = incoming.message;
@@ -175,20 +191,33 @@ DataPlane::Answer DataPlane::Run(const DataCaller& caller,
   }
 }
 
-// Bytes go to those only who have shown a token, and not beside too many
-// replies of rows.
+// Bytes go to those only who have shown a token, and not beyond their share of
+// the replies on their way.
 DataPlane::Answer DataPlane::Ping(const Incoming& incoming) {
   const std::span<const std::byte> body = incoming.message.body.bytes();
   Answer answer;
   if (body.size() != sizeof(uint32_t) ||
-      !peers_.Tenant(incoming.peer, clock_.Now()).ok() ||
-      reply_bytes() > options_.max_reply_bytes) {
+      !peers_.Tenant(incoming.peer, clock_.Now()).ok()) {
     return answer;
   }
   const uint32_t bytes =
       std::min(LoadLe<uint32_t>(body.data()), kMaxPingReplyBytes);
-  answer.body.push_back(BufferLease::Owning(std::vector<std::byte>(bytes)));
+  absl::StatusOr<BufferLease> filler = ReplyMemory(incoming.peer, bytes);
+  if (!filler.ok()) return answer;
+  std::ranges::fill(filler->bytes(), std::byte{0});
+  answer.body.push_back(*std::move(filler));
   return answer;
+}
+
+absl::StatusOr<BufferLease> DataPlane::ReplyMemory(PeerId peer, size_t bytes) {
+  FARKV_RETURN_IF_ERROR(reply_bytes_->TryTake(peer, bytes));
+  std::unique_ptr<std::byte[]> memory(new std::byte[bytes]);
+  const std::span<std::byte> all(memory.get(), bytes);
+  return BufferLease(all, [shares = reply_bytes_, peer, bytes,
+                           owner = std::move(memory)]() mutable {
+    owner.reset();
+    shares->Give(peer, bytes);
+  });
 }
 
 DataPlane::Answer DataPlane::Hello(const Incoming& incoming) {
@@ -227,26 +256,16 @@ DataPlane::Answer DataPlane::Store(const DataCaller& caller,
 
 DataPlane::Answer DataPlane::Fetch(const DataCaller& caller,
                                    const Incoming& incoming) {
-  if (reply_bytes() > options_.max_reply_bytes) {
-    return {absl::ResourceExhaustedError(absl::StrCat(
-                reply_bytes(), " bytes of replies are on their way, at most ",
-                options_.max_reply_bytes)),
-            {}};
-  }
   absl::StatusOr<FetchedRows> fetched = FetchPages(
       directory_, caller, static_cast<int32_t>(incoming.message.header.layer),
-      incoming.message.body.bytes(), metrics_);
+      incoming.message.body.bytes(),
+      [&](size_t bytes) { return ReplyMemory(incoming.peer, bytes); },
+      metrics_);
   Answer answer;
   answer.status = fetched.status();
   if (!fetched.ok()) return answer;
   answer.body.push_back(BufferLease::Owning(std::move(fetched->head)));
-  const size_t bytes = fetched->row_bytes;
-  *reply_bytes_ += bytes;
-  const std::span<std::byte> rows(fetched->rows.get(), bytes);
-  answer.body.emplace_back(
-      rows, [counter = reply_bytes_, bytes, owner = std::move(fetched->rows)] {
-        *counter -= bytes;
-      });
+  answer.body.push_back(std::move(fetched->rows));
   return answer;
 }
 

@@ -16,7 +16,6 @@
 #ifndef FARKV_MEMORY_NODE_DATA_DATA_PLANE_H_
 #define FARKV_MEMORY_NODE_DATA_DATA_PLANE_H_
 
-#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -37,9 +36,10 @@
 namespace farkv {
 
 struct DataPlaneOptions {
-  // Fetches are refused with RESOURCE_EXHAUSTED while replies of more bytes
-  // wait to be sent.
-  size_t max_reply_bytes = size_t{1} << 30;
+  // Of replies with rows that wait to be sent; above it fetches of peers that
+  // have more than their share are refused with RESOURCE_EXHAUSTED
+  // (peer_shares.h).
+  size_t max_reply_bytes = size_t{512} << 20;
   // Of attended leaves' weights; beyond it their scores are lost.
   size_t max_score_bytes = size_t{1} << 30;
   // Of the leaves of one attend request, which is refused beyond it.
@@ -64,6 +64,8 @@ class DataPlane {
   DataPlane(const DataPlane&) = delete;
   DataPlane& operator=(const DataPlane&) = delete;
 
+  // The bounds on replies that the transport of a data plane needs.
+  static void BoundReplies(TransportOptions& options);
   // Where replies go; before the first message. The transport must be shut
   // down before the data plane dies.
   void Attach(Transport* transport) { transport_ = transport; }
@@ -88,7 +90,7 @@ class DataPlane {
   void NoteMapped(const TokenOwner& owner) { peers_.NoteMapped(owner); }
   std::vector<PeerReport> peers() const { return peers_.List(); }
   // Bytes of replies that the transport still holds.
-  size_t reply_bytes() const { return *reply_bytes_; }
+  size_t reply_bytes() const { return reply_bytes_->total(); }
 
  private:
   // A reply's code and body pieces.
@@ -105,6 +107,8 @@ class DataPlane {
   Answer Fetch(const DataCaller& caller, const Incoming& incoming);
   Answer Attend(const DataCaller& caller, const Incoming& incoming);
   Answer Scores(const DataCaller& caller, const Incoming& incoming);
+  // Not zeroed. RESOURCE_EXHAUSTED beyond the peer's share.
+  absl::StatusOr<BufferLease> ReplyMemory(PeerId peer, size_t bytes);
   OperationMetrics& MetricsOf(MessageType type);
   Answer Run(const DataCaller& caller, const Incoming& incoming);
   AttendContext Context() {
@@ -123,7 +127,7 @@ class DataPlane {
   PeerShares waiting_attends_;
   AttendScores scores_;
   // Shared with the leases of replies, which the transport may hold longer.
-  const std::shared_ptr<std::atomic<size_t>> reply_bytes_;
+  const std::shared_ptr<PeerShares> reply_bytes_;
 };
 
 }  // namespace farkv

@@ -57,7 +57,7 @@ void Gather(const KvGeometry& geometry, FetchReplyItem& item, std::byte* page,
 absl::StatusOr<FetchedRows> FetchPages(Directory& directory,
                                        const DataCaller& caller, int32_t layer,
                                        std::span<const std::byte> body,
-                                       DataMetrics& metrics) {
+                                       RowMemory memory, DataMetrics& metrics) {
   FARKV_ASSIGN_OR_RETURN(const KvGeometry geometry,
                          directory.CheckCaller(caller));
   FARKV_ASSIGN_OR_RETURN(const std::vector<FetchItem> items,
@@ -69,17 +69,16 @@ absl::StatusOr<FetchedRows> FetchPages(Directory& directory,
   reply.items = ReplyItems(items, pins, metrics);
   std::vector<FetchReplyItem>& replies = reply.items;
   FetchedRows fetched;
-  for (const FetchReplyItem& item : replies) {
-    fetched.row_bytes += item.RowsBytes(geometry);
-  }
-  if (fetched.row_bytes > kMaxMessageBytes) {
+  size_t bytes = 0;
+  for (const FetchReplyItem& item : replies) bytes += item.RowsBytes(geometry);
+  if (bytes > kMaxMessageBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a fetch of ", fetched.row_bytes, " bytes; one reply has ",
-                     "at most ", kMaxMessageBytes));
+        absl::StrCat("a fetch of ", bytes, " bytes; one reply has ", "at most ",
+                     kMaxMessageBytes));
   }
   // Not zeroed: every byte is written below.
-  fetched.rows.reset(new std::byte[fetched.row_bytes]);
-  std::byte* to = fetched.rows.get();
+  FARKV_ASSIGN_OR_RETURN(fetched.rows, memory(bytes));
+  std::byte* to = fetched.rows.bytes().data();
   for (size_t i = 0; i < replies.size(); ++i) {
     if (!pins[i].ok()) continue;
     Gather(geometry, replies[i], pins[i]->data(), to);

@@ -4,11 +4,12 @@
 #define FARKV_MEMORY_NODE_DATA_FETCH_HANDLER_H_
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "common/transport/transport.h"
 #include "memory_node/data/data_metrics.h"
 #include "memory_node/directory/directory.h"
 
@@ -17,17 +18,20 @@ namespace farkv {
 // The two pieces of a FetchReply.
 struct FetchedRows {
   std::vector<std::byte> head;
-  std::unique_ptr<std::byte[]> rows;
-  size_t row_bytes = 0;
+  BufferLease rows;
 };
 
+// Memory for that many bytes of rows, or why there is none.
+using RowMemory = absl::FunctionRef<absl::StatusOr<BufferLease>(size_t bytes)>;
+
 // Pages that cannot be read carry their own code and no rows. The error of the
-// whole message when it cannot be decoded, when the session cannot be used or
-// when the rows are more than a message may carry.
+// whole message when it cannot be decoded, when the session cannot be used,
+// when the rows are more than a message may carry, or of `memory`, which is
+// called once at most.
 absl::StatusOr<FetchedRows> FetchPages(Directory& directory,
                                        const DataCaller& caller, int32_t layer,
                                        std::span<const std::byte> body,
-                                       DataMetrics& metrics);
+                                       RowMemory memory, DataMetrics& metrics);
 
 }  // namespace farkv
 

@@ -13,7 +13,7 @@ absl::Status PeerShares::TryTake(PeerId peer, size_t amount) {
   const size_t share = bound_ / holders;
   const size_t total = total_ + amount;
   const bool within = held == 0 || held + amount <= share;
-  if (total > 2 * bound_ || (total > bound_ && !within)) {
+  if (total > kCeiling * bound_ || (total > bound_ && !within)) {
     return absl::ResourceExhaustedError(absl::StrCat(
         held, " of ", total_, " ", what_, " are this peer's, with ", amount,
         " more; above ", bound_, " its share is ", share));

@@ -4,7 +4,8 @@
 // Up to the bound it is first come, first served. Above it a peer gets only
 // what its even share (the bound over those that hold any) leaves it, so that
 // peers that stopped reading, or ask for too much, use up their own shares and
-// no other's. All together never hold more than twice the bound. Thread-safe.
+// no other's. All together never hold more than kCeiling bounds: so much do
+// thirty peers come to that take all they can get. Thread-safe.
 #ifndef FARKV_MEMORY_NODE_DATA_PEER_SHARES_H_
 #define FARKV_MEMORY_NODE_DATA_PEER_SHARES_H_
 
@@ -21,6 +22,8 @@ namespace farkv {
 
 class PeerShares {
  public:
+  static constexpr size_t kCeiling = 4;
+
   // `what` is for messages, as "bytes of replies"; a literal.
   PeerShares(const char* what, size_t bound) : what_(what), bound_(bound) {}
   PeerShares(const PeerShares&) = delete;

@@ -1,5 +1,5 @@
 farkv_test(memory_node_data_test
-  SRCS attend_test.cc data_plane_test.cc peer_shares_test.cc peer_table_test.cc row_copy_test.cc
+  SRCS attend_test.cc data_plane_test.cc peer_shares_test.cc peer_table_test.cc reply_shares_test.cc row_copy_test.cc
        scrubber_test.cc t2_fetch_test.cc t2_rows_test.cc waiting_attends_test.cc
   DEPS farkv_memory_node_data farkv_memory_node_compress
   LABELS unit cpu tsan)

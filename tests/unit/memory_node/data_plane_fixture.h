@@ -39,6 +39,7 @@ class DataPlaneTest : public DirectoryFixture {
     node.on_peer_lost = [this](PeerId peer, const absl::Status&) {
       data_plane_.PeerLost(peer);
     };
+    DataPlane::BoundReplies(node);
     node_ = network_.CreateTransport(std::move(node));
     data_plane_.Attach(node_.get());
     TransportOptions worker;
@@ -62,9 +63,12 @@ class DataPlaneTest : public DirectoryFixture {
     EXPECT_EQ(data_plane_.reply_bytes(), 0u);
   }
 
+  static constexpr size_t kReplyBytes = 256 << 10;
+
   static DataPlaneOptions PlaneOptions() {
     DataPlaneOptions options;
     options.max_waiting_attends = 2;
+    options.max_reply_bytes = kReplyBytes;
     options.peers.max_unproven = 2;
     return options;
   }

@@ -45,15 +45,27 @@ TEST(PeerSharesTest, OneThatHoldsNothingMayTakeMoreThanItsShareAtOnce) {
   EXPECT_TRUE(shares.TryTake(kSecond, 80).ok());
 }
 
-TEST(PeerSharesTest, AllTogetherNeverHoldMoreThanTwiceTheBound) {
+TEST(PeerSharesTest, AllTogetherNeverHoldMoreThanTheCeiling) {
   PeerShares shares("bytes", 100);
   size_t taken = 0;
   for (uint64_t peer = 1; peer <= 1000; ++peer) {
     while (shares.TryTake(PeerId{peer}, 10).ok()) taken += 10;
   }
 
-  EXPECT_EQ(taken, 200u);
-  EXPECT_EQ(shares.total(), 200u);
+  EXPECT_EQ(taken, 400u);
+  EXPECT_EQ(shares.total(), 400u);
+}
+
+TEST(PeerSharesTest, GreedyPeersLeaveAShareToTheNextOne) {
+  PeerShares shares("bytes", 10000);
+  for (uint64_t peer = 1; peer <= 28; ++peer) {
+    while (shares.TryTake(PeerId{peer}, 1).ok()) {
+    }
+  }
+
+  for (int i = 0; i < 10000 / 29; ++i) {
+    ASSERT_TRUE(shares.TryTake(PeerId{29}, 1).ok());
+  }
 }
 
 TEST(PeerSharesTest, WhatIsGivenBackIsForgotten) {

@@ -23,12 +23,16 @@ class T2FetchTest : public DirectoryFixture {
   // The reply as its receiver decodes it.
   FetchReply Fetch(const std::vector<FetchItem>& items) {
     const FetchedRows fetched =
-        FetchPages(directory_, Caller(), 0,
-                   EncodeFetchRequest(items, 2).value(), data_metrics_)
+        FetchPages(
+            directory_, Caller(), 0, EncodeFetchRequest(items, 2).value(),
+            [](size_t bytes) -> absl::StatusOr<BufferLease> {
+              return BufferLease::Owning(std::vector<std::byte>(bytes));
+            },
+            data_metrics_)
             .value();
     body_ = fetched.head;
-    body_.insert(body_.end(), fetched.rows.get(),
-                 fetched.rows.get() + fetched.row_bytes);
+    const std::span<const std::byte> rows = fetched.rows.bytes();
+    body_.insert(body_.end(), rows.begin(), rows.end());
     auto decoded = DecodeFetchReply(body_);
     EXPECT_TRUE(decoded.ok()) << decoded.status();
     rows_ = decoded->rows;

@@ -309,6 +309,34 @@ TEST_F(OperationTableTest, WhenAllSlotsAreUsedARefusalStillGoesOut) {
             absl::StatusCode::kResourceExhausted);
 }
 
+// One that reads nothing must not refuse the replies of those that do.
+TEST_F(OperationTableTest, APeersRepliesTakeNoMoreThanItsShareOfTheSlots) {
+  options_.max_operations = 32;
+  options_.fair_operations = 8;
+  Create();
+  MessageHeader reply;
+  reply.type = MessageType::kFetchReply;
+  const auto taken = [&](PeerId peer) {
+    int count = 0;
+    for (;; ++count) {
+      std::vector<BufferLease> body;
+      body.push_back(BufferLease::Owning(std::vector<std::byte>(8)));
+      if (!table_->Reply(peer, reply, std::move(body)).ok()) return count;
+      if (count > 32) return count;
+    }
+  };
+  EXPECT_EQ(taken(peer_), 8);  // alone it may have all that are first come
+  for (const int share : {4, 2, 2, 1}) {
+    EXPECT_EQ(taken(table_->AddPeer("another").value()), share);
+  }
+
+  EXPECT_EQ(taken(peer_), 0);
+  for (const auto& sent : table_->TakeQueued()) {
+    table_->SendFinal(sent.slot, absl::OkStatus());
+  }
+  EXPECT_EQ(taken(peer_), 8);  // the others have none any more
+}
+
 TEST_F(OperationTableTest, ShutdownCancelsWhatIsQueued) {
   Create();
   ASSERT_TRUE(Submit().ok());
