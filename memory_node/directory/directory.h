@@ -72,6 +72,8 @@ class Directory {
   // Reservations are all or none and come first: when they fail, nothing of
   // the plan was done. A page that is reserved already keeps its place. A tier
   // change that fails leaves its page as it was (common/rpc/memory_types.h).
+  // ABORTED at once, and nothing was done, while another plan of the session
+  // runs: call again.
   absl::StatusOr<TierPlanResult> Apply(const TierPlanCall& call);
   // Pages freed; 0 for an unknown session: closed is closed.
   absl::StatusOr<uint64_t> Close(const SessionId& session, Epoch epoch);
@@ -203,8 +205,7 @@ class Directory {
     std::vector<Compression> compressions;
     const TierPlanResult* kept = nullptr;  // the reply of an earlier try
   };
-  absl::Status WaitForPlan(const SessionId& session)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static absl::Status CheckNoPlanRuns(const Session& session);
   absl::StatusOr<PlanWork> BeginPlan(const TierPlanCall& call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::vector<PageHandle>> MakePages(const SessionId& session,

@@ -15,9 +15,6 @@
 namespace farkv {
 namespace {
 
-// New slabs take tens of milliseconds each.
-constexpr absl::Duration kPlanWait = absl::Seconds(5);
-
 absl::Status CheckName(const PageName& page, const KvGeometry& geometry) {
   if (page.layer < 0 || page.layer >= geometry.num_layers ||
       page.page_index < 0 ||
@@ -45,25 +42,21 @@ absl::Status CheckReservation(const TierPlanCall& call,
 
 }  // namespace
 
-absl::Status Directory::WaitForPlan(const SessionId& session) {
-  // A retry may arrive while its first try still runs; it waits for the reply.
-  const auto idle = [this, &session]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    const Session* found = Find(session);
-    return found == nullptr || !found->plan_running;
-  };
-  if (mutex_.AwaitWithTimeout(absl::Condition(&idle), kPlanWait)) {
-    return absl::OkStatus();
-  }
+// A plan that compresses runs for seconds, and those who wait for it would hold
+// the threads of every other session's plans. The caller repeats its call: it
+// then gets its turn, or the reply if it was the same call.
+absl::Status Directory::CheckNoPlanRuns(const Session& session) {
+  if (!session.plan_running) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat(
-      "another plan of session ", SessionHandle(session), " is running"));
+      "another plan of session ", SessionHandle(session.id), " is running"));
 }
 
 absl::StatusOr<Directory::PlanWork> Directory::BeginPlan(
     const TierPlanCall& call) {
-  FARKV_RETURN_IF_ERROR(WaitForPlan(call.session));
   ExpireSessions();
   Session* session = Find(call.session);
   if (session == nullptr) return Unknown(call.session);
+  FARKV_RETURN_IF_ERROR(CheckNoPlanRuns(*session));
   PlanWork work;
   FARKV_ASSIGN_OR_RETURN(work.kept,
                          session->replies.Find(call.sequence_number));

@@ -41,17 +41,6 @@ absl::StatusOr<std::vector<SessionId>> ReadSessions(
   return sessions;
 }
 
-constexpr absl::Duration kPlanRetry = absl::Milliseconds(500);
-
-absl::Status TooMany(int count, const char* what) {
-  return WithRetryAfter(WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                                       count, " ", what,
-                                       " are queued or running, as many as "
-                                       "this node takes")),
-                                   ErrorReason::kQueueFull),
-                        kPlanRetry);
-}
-
 // What is wrong with a call's own numbers is found below common/rpc, which has
 // the reasons.
 absl::Status WithFieldReason(const absl::Status& status) {
@@ -127,15 +116,13 @@ grpc::ServerUnaryReactor* MemoryService::ApplyTierPlan(
     grpc::CallbackServerContext* context,
     const memory::v1::ApplyTierPlanRequest* request,
     memory::v1::ApplyTierPlanResponse* response) {
-  if (plans_.fetch_add(1) >= kMaxPlans) {
-    --plans_;
-    return Answer(context, TooMany(kMaxPlans, "plans"));
-  }
+  const bool compresses = request->tier_changes_size() > 0;
+  const absl::Status entered =
+      plans_.TryEnter(request->session_id(), compresses);
+  if (!entered.ok()) return Answer(context, entered);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  Executor* executor = request->tier_changes_size() > 0
-                           ? parts_.compress_executor
-                           : parts_.executor;
-  executor->Execute([this, context, request, response, reactor] {
+  Executor* executor = compresses ? parts_.compress_executor : parts_.executor;
+  executor->Execute([this, context, request, response, reactor, compresses] {
     const auto apply = [&]() -> absl::Status {
       if (context->IsCancelled()) {
         return absl::CancelledError("the caller has gone: nothing was done");
@@ -150,7 +137,7 @@ grpc::ServerUnaryReactor* MemoryService::ApplyTierPlan(
     };
     const absl::Status status = apply();
     parts_.events->Refresh();
-    --plans_;
+    plans_.Leave(request->session_id(), compresses);
     reactor->Finish(ToGrpcStatus(status));
   });
   return reactor;
@@ -162,7 +149,7 @@ grpc::ServerUnaryReactor* MemoryService::DecideEvictions(
     memory::v1::DecideEvictionsResponse* response) {
   if (decisions_.fetch_add(1) >= kMaxDecisions) {
     --decisions_;
-    return Answer(context, TooMany(kMaxDecisions, "decisions"));
+    return Answer(context, TooManyCalls(kMaxDecisions, "decisions"));
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   parts_.decide_executor->Execute([this, context, request, response, reactor] {

@@ -14,6 +14,7 @@
 #include "memory_node/directory/directory.h"
 #include "memory_node/pool/page_pool.h"
 #include "memory_node/service/node_events.h"
+#include "memory_node/service/plan_admission.h"
 
 namespace farkv {
 
@@ -28,9 +29,8 @@ struct NodeAddresses {
 class MemoryService final
     : public farkv::memory::v1::MemoryNodeService::CallbackService {
  public:
-  // Calls of ApplyTierPlan at a time; above it RESOURCE_EXHAUSTED.
-  static constexpr int kMaxPlans = 256;
-  // Likewise of DecideEvictions; each may carry 65,536 positions.
+  // Calls of DecideEvictions at a time, above it RESOURCE_EXHAUSTED; each may
+  // carry 65,536 positions. Of ApplyTierPlan: plan_admission.h.
   static constexpr int kMaxDecisions = 32;
 
   // Borrowed, outlive the service. `on_new_lease` runs after a lease was given
@@ -81,8 +81,8 @@ class MemoryService final
  private:
   const Parts parts_;
   const NodeAddresses addresses_;
-  std::atomic<int> plans_ = 0;  // queued or running
-  std::atomic<int> decisions_ = 0;
+  PlanAdmission plans_;
+  std::atomic<int> decisions_ = 0;  // queued or running
 };
 
 }  // namespace farkv

@@ -17,6 +17,7 @@ TransportOptions FaultCore::InnerOptions() {
   inner.executor = options_.executor;
   inner.clock = options_.clock;
   inner.max_operations = options_.max_operations;
+  inner.fair_operations = options_.fair_operations;
   inner.max_operations_per_peer = options_.max_operations_per_peer;
   inner.max_bytes_in_flight_per_peer = options_.max_bytes_in_flight_per_peer;
   inner.max_peers = options_.max_peers;

@@ -408,6 +408,48 @@ TEST_F(DirectoryCompressTest, ReadersGoOnWhilePagesMove) {
   ExpectEverythingBack();
 }
 
+// Who waited would hold a thread that plans of other sessions need.
+TEST_F(DirectoryCompressTest, NoPlanWaitsForAnotherOfItsSession) {
+  std::vector<absl::StatusCode> codes;
+  std::function<void()> during;
+  Directory directory(Options(), pool_, clock_,
+                      {&t2_pool_, [&](const auto&... args) {
+                         if (during) during();
+                         return CompressPage(args...);
+                       }});
+  directory.Open(OpenCall(3)).value();
+  directory.Open(OpenCall(4)).value();
+  const PageName page{0, 0};
+  const Generation generation =
+      directory.Apply(Plan(1, {page}, {}, 3)).value().reserved[0].generation;
+  StoreTicket ticket =
+      directory.BeginStore(Caller(3), page, generation).value();
+  FillPage(1, ticket.pin.data());
+  ASSERT_TRUE(directory.FinishStore(std::move(ticket), AllRows()).ok());
+  TierPlanCall compress = Plan(2, {}, {}, 3);
+  compress.tier_changes = {ToT2(page)};
+  TierPlanCall evict = Plan(3, {}, {}, 3);
+  evict.evictions = {{page, {1, 1}}};
+  // On the thread of the running plan: one that waits for it waits in vain.
+  during = [&] {
+    const absl::Time start = absl::Now();
+    for (const TierPlanCall& plan :
+         {compress, evict, Plan(4, {{1, 1}}, {}, 3), Plan(5, {}, {page}, 3)}) {
+      codes.push_back(directory.Apply(plan).status().code());
+    }
+    EXPECT_LT(absl::Now() - start, absl::Seconds(2));
+    EXPECT_TRUE(directory.Apply(Plan(1, {{1, 1}}, {}, 4)).ok());
+  };
+
+  EXPECT_TRUE(directory.Apply(compress).ok());
+  during = nullptr;
+
+  EXPECT_EQ(codes, std::vector(4, absl::StatusCode::kAborted));
+  for (const TierPlanCall& plan : {compress, Plan(4, {{1, 1}}, {}, 3)}) {
+    EXPECT_TRUE(directory.Apply(plan).ok());
+  }
+}
+
 TEST_F(DirectoryCompressTest, APlanWhoseReservationFailsCompressesNothing) {
   ReserveAndStore(1, {0, 0});
   TierPlanCall plan = Plan(2);
