@@ -8,6 +8,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "gpu_worker/tokenizer/newer_characters.h"
 #include "gpu_worker/tokenizer/utf8.h"
 
 namespace farkv {
@@ -31,10 +33,28 @@ PCRE2_SPTR Units(absl::string_view text) {
   return reinterpret_cast<PCRE2_SPTR>(text.data());
 }
 
-// PCRE2's \s also takes U+180E, which is no white space since Unicode 6.3.
-// \S within a class stays PCRE2's.
-std::string SpellOutSpaces(absl::string_view pattern) {
+// The category of "{L}...", what follows \p, when it is one letter; else 0.
+char CategoryAt(absl::string_view rest) {
+  return rest.size() >= 3 && rest[0] == '{' && rest[2] == '}' ? rest[1] : '\0';
+}
+
+// What an escape whose letter is at `i` stands for, as the inside of a class;
+// moves `i` to its last character. Empty: PCRE2 takes it as it is.
+std::string ClassOf(absl::string_view pattern, bool newer, size_t& i) {
+  // PCRE2's \s also takes U+180E, which is no white space since Unicode 6.3.
   constexpr char kSpaces[] = R"(\t-\r\x{85}\p{Z})";
+  if (pattern[i] == 's' || pattern[i] == 'S') return kSpaces;
+  if (pattern[i] != 'p' || !newer) return "";
+  const char category = CategoryAt(pattern.substr(i + 1));
+  const absl::string_view added = NewerCharacters(category);
+  if (added.empty()) return "";
+  i += 3;
+  return absl::StrCat("\\p{", std::string(1, category), "}", added);
+}
+
+// `pattern` with its white space as Oniguruma's and, when `newer`, the
+// categories of Unicode 16. \S within a class stays PCRE2's.
+std::string SpellOut(absl::string_view pattern, bool newer) {
   std::string out;
   bool in_class = false;
   for (size_t i = 0; i < pattern.size(); ++i) {
@@ -49,13 +69,14 @@ std::string SpellOutSpaces(absl::string_view pattern) {
       continue;
     }
     const char escaped = pattern[++i];
-    if (escaped == 's') {
-      absl::StrAppend(&out, in_class ? "" : "[", kSpaces, in_class ? "" : "]");
-    } else if (escaped == 'S' && !in_class) {
-      absl::StrAppend(&out, "[^", kSpaces, "]");
-    } else {
+    const std::string inside = ClassOf(pattern, newer, i);
+    if (inside.empty() || (escaped == 'S' && in_class)) {
       out += c;
       out += escaped;
+    } else if (in_class) {
+      out += inside;
+    } else {
+      absl::StrAppend(&out, escaped == 'S' ? "[^" : "[", inside, "]");
     }
   }
   return out;
@@ -72,13 +93,8 @@ struct Regex::Code {
   Code& operator=(const Code&) = delete;
 };
 
-absl::StatusOr<Regex> Regex::Compile(absl::string_view pattern) {
-  if (pattern.size() > kMaxPatternBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a pattern of ", pattern.size(), " bytes, at most ",
-                     kMaxPatternBytes, " are taken"));
-  }
-  const std::string spelled = SpellOutSpaces(pattern);
+absl::StatusOr<std::shared_ptr<const Regex::Code>> Regex::CompileSpelled(
+    const std::string& spelled) {
   int error = 0;
   PCRE2_SIZE at = 0;
   pcre2_code* code =
@@ -91,10 +107,24 @@ absl::StatusOr<Regex> Regex::Compile(absl::string_view pattern) {
         absl::StrCat("the pattern \"", absl::CHexEscape(spelled),
                      "\" is wrong at byte ", at, ": ", Reason(error)));
   }
-  auto owned = std::make_shared<const Code>(code);
+  return std::make_shared<const Code>(code);
+}
+
+absl::StatusOr<Regex> Regex::Compile(absl::string_view pattern) {
+  if (pattern.size() > kMaxPatternBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a pattern of ", pattern.size(), " bytes, at most ",
+                     kMaxPatternBytes, " are taken"));
+  }
+  // First without the newer characters: a message shows no tables.
+  FARKV_ASSIGN_OR_RETURN(std::shared_ptr<const Code> code,
+                         CompileSpelled(SpellOut(pattern, false)));
+  // A pattern that is all categories can be too large with them.
+  auto newer = CompileSpelled(SpellOut(pattern, true));
+  if (newer.ok()) code = *std::move(newer);
   // Without JIT on this machine the interpreter matches the same.
-  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
-  return Regex(std::move(owned));
+  pcre2_jit_compile(code->code, PCRE2_JIT_COMPLETE);
+  return Regex(std::move(code));
 }
 
 struct RegexSearch::State {

@@ -1,6 +1,7 @@
 // A PCRE2 pattern on UTF-8 text with Unicode's character properties. Made for
 // the patterns of tokenizer files, which are written for Oniguruma: \s and \S
-// mean White_Space, ^ and $ match at lines. Immutable, thread-safe.
+// mean White_Space, \p{L} and the other general categories are those of Unicode
+// 16, ^ and $ match at lines. Immutable, thread-safe.
 #ifndef FARKV_GPU_WORKER_TOKENIZER_REGEX_H_
 #define FARKV_GPU_WORKER_TOKENIZER_REGEX_H_
 
@@ -33,6 +34,8 @@ class Regex {
  private:
   friend class RegexSearch;
   struct Code;  // PCRE2's compiled form
+  static absl::StatusOr<std::shared_ptr<const Code>> CompileSpelled(
+      const std::string& spelled);
   explicit Regex(std::shared_ptr<const Code> code) : code_(std::move(code)) {}
 
   std::shared_ptr<const Code> code_;
