@@ -102,8 +102,10 @@ NodeDecisions::NodeDecisions(const TieringOptions& options,
       geometry_(geometry),
       links_(links),
       clock_(clock),
-      pool_(options.cold == ColdMode::kPushdown ? static_cast<int>(links.size())
-                                                : 1),
+      pool_(options.cold == ColdMode::kPushdown ||
+                    options.cold == ColdMode::kAuto
+                ? static_cast<int>(links.size())
+                : 1),
       pauses_(links.size()) {}
 
 bool NodeDecisions::MayAsk(const Sequence& sequence, int node) const {
@@ -113,16 +115,22 @@ bool NodeDecisions::MayAsk(const Sequence& sequence, int node) const {
          session != nullptr && session->Usable(Clock::Boottime().Now());
 }
 
+bool NodeDecisions::PushesTo(int node) const {
+  if (options_.cold != ColdMode::kAuto) {
+    return options_.cold == ColdMode::kPushdown;
+  }
+  NodeLink& link = *links_[static_cast<size_t>(node)];
+  return !link.maps() && link.rates().choice().mode == ColdMode::kPushdown;
+}
+
 bool NodeDecisions::MayDecide(const Sequence& sequence,
                               const DestructionPolicy& policy) const {
-  if (options_.cold != ColdMode::kPushdown || !RanksStoredRows(policy)) {
-    return false;
-  }
+  if (!RanksStoredRows(policy)) return false;
   bool some = false;
   for (int i = 0; i < sequence.table.num_pages(); ++i) {
     if (sequence.table.page(i).cold() == 0) continue;
     const int node = sequence.remote.pages[static_cast<size_t>(i)].node;
-    if (node < 0 || !MayAsk(sequence, node)) return false;
+    if (node < 0 || !PushesTo(node) || !MayAsk(sequence, node)) return false;
     some = true;
   }
   return some;

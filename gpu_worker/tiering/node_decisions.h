@@ -4,8 +4,10 @@
 // the decision is the one that it would make itself. A node that holds every
 // candidate decides alone.
 //
-// Only with pushdown as the cold mode, and only for policies that rank a row by
-// its own key and value: attention mass of a window would need all keys here.
+// Only where rows stay for attention, too: with --cold=pushdown, and with
+// --cold=auto while that pushes down to every node that has cold rows of the
+// sequence. And only for policies that rank a row by its own key and value:
+// attention mass of a window would need all keys here.
 // A node that refuses, is late or answers nonsense is left alone for a while,
 // and the rows are read instead.
 //
@@ -54,6 +56,8 @@ class NodeDecisions {
 
  private:
   bool MayAsk(const Sequence& sequence, int node) const;
+  // Whether the node's rows are attended to where they are at present.
+  bool PushesTo(int node) const;
   EvictionCall EventOf(const Sequence& sequence, const PendingEvent& pending,
                        int layer) const;
   // The one that has all candidates of the event stored; -1: there is none.

@@ -98,6 +98,26 @@ class AutoTest : public ::testing::Test {
 
   static SequenceSpec Spec() { return TestSpec(16, kPrompt, kTotal); }
 
+  // Of sequences that lose rows, in the cache without nodes and in the other.
+  void StartDestroying(const char* policy) {
+    SequenceSpec spec = Spec();
+    DestructionSettings settings;
+    settings.policy = **ParseDestructionPolicy(policy);
+    settings.budget.kind = BudgetKind::kBounds;
+    settings.budget.bounds = {.per_event_ratio = 100, .cumulative_cap = 6000};
+    spec.destruction = settings;
+    TieringOptions without_nodes = options_;
+    without_nodes.memory_nodes.clear();
+    without_nodes.cold = ColdMode::kPrefetch;
+    full_harness_.reset();
+    full_ = KvCache::Create(without_nodes, geometry_, kQueryHeads, *device_)
+                .value();
+    full_harness_ = std::make_unique<Harness>(*full_, *stream_, geometry_);
+    full_id_ = full_->Open(spec).value();
+    spec_ = spec;
+    Start();
+  }
+
   void Start() {
     NodeAccess access = MakeNodeAccess(options_);
     access.clock = &clock_;
@@ -110,7 +130,7 @@ class AutoTest : public ::testing::Test {
         KvCache::CreateWith(options_, geometry_, kQueryHeads, *device_, access)
             .value();
     harness_ = std::make_unique<Harness>(*cache_, *stream_, geometry_);
-    id_ = cache_->Open(Spec()).value();
+    id_ = cache_->Open(spec_).value();
     for (int64_t done = 0; done < kPrompt; done += 50) Both(50);
     // Until a plan has left rows to the node.
     while (cache_->Stats(id_).t1_tokens < 200) {
@@ -155,6 +175,7 @@ class AutoTest : public ::testing::Test {
   LoopbackNetwork network_{LoopbackNetwork::Drive::kThread};
   std::unique_ptr<Node> node_;
   TieringOptions options_;
+  SequenceSpec spec_ = Spec();
   std::unique_ptr<KvCache> full_, cache_;
   std::unique_ptr<Harness> full_harness_, harness_;
   SequenceId full_id_, id_;
@@ -181,6 +202,35 @@ TEST_F(AutoTest, ASlowLinkPushesDownAndAFastOneFetchesAndNoBitChanges) {
   EXPECT_EQ(harness_->outputs(), full_harness_->outputs());
   EXPECT_EQ(cache_->Scores(id_), full_->Scores(full_id_));
   EXPECT_EQ(cache_->Stats(id_).lost_score_collections, 0);
+}
+
+// An event is ranked as the step before it was read.
+TEST_F(AutoTest, NodesRankTheRowsOfAnEventWhileTheyAttend) {
+  options_.fetch_timeout = absl::Hours(1);  // no event is late on a slow link
+  StartDestroying("vase-dkv");
+  int by_mode[2] = {0, 0};  // events: fetching, pushing
+  const auto step_over_events = [&](int count, bool pushes) {
+    while (by_mode[pushes] < count) {
+      ASSERT_LT(cache_->num_tokens(id_), kTotal);
+      const SequenceTierStats before = cache_->Stats(id_);
+      Both(1);
+      const SequenceTierStats after = cache_->Stats(id_);
+      if (after.evictions == before.evictions) continue;
+      const bool pushed = cache_->Peers().front().cold_mode == "pushdown";
+      ++by_mode[pushed];
+      EXPECT_EQ(after.node_evictions > before.node_evictions, pushed);
+    }
+  };
+  StepUntil("prefetch");
+  step_over_events(2, /*pushes=*/false);
+
+  rate_ = kSlow;
+  StepUntil("pushdown");
+  step_over_events(2, /*pushes=*/true);
+
+  EXPECT_EQ(cache_->Stats(id_).postponed_evictions, 0);
+  EXPECT_TRUE(cache_->Evictions(id_) == full_->Evictions(full_id_));
+  EXPECT_TRUE(harness_->outputs() == full_harness_->outputs());
 }
 
 }  // namespace
