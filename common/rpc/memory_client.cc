@@ -88,6 +88,9 @@ absl::StatusOr<std::unique_ptr<MemoryClient>> MemoryClient::Create(
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  // A node that is replaced may come back at another address of its name; by
+  // default gRPC asks for that no sooner than 30 s after it last did.
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000);
   // Nodes are not interchangeable: no sharing of connections between clients.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   impl->stub = MemoryNodeService::NewStub(
