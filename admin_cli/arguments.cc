@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "admin_cli/bad_flag.h"
 #include "common/base/parse.h"
 #include "common/base/status_macros.h"
 #include "common/base/text_checks.h"
@@ -24,21 +25,13 @@ namespace {
 // As the worker has it (GenerationRequest).
 constexpr size_t kMaxRequestIdBytes = 256;
 
-absl::Status Bad(const char* flag, const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", why));
-}
-
-absl::Status Bad(const char* flag, const absl::Status& status) {
-  return Bad(flag, std::string(status.message()));
-}
-
 absl::Status ReadPeers(const char* flag, const std::vector<std::string>& typed,
                        const char* fallback, std::vector<std::string>& peers) {
   if (typed == std::vector<std::string>{"none"}) return absl::OkStatus();
   for (const std::string& list : typed) {
     const auto parsed = ParsePeers(list);
-    if (!parsed.ok()) return Bad(flag, parsed.status());
-    if (parsed->empty()) return Bad(flag, "is empty; an address is needed");
+    if (!parsed.ok()) return BadFlag(flag, parsed.status());
+    if (parsed->empty()) return BadFlag(flag, "is empty; an address is needed");
     peers.insert(peers.end(), parsed->begin(), parsed->end());
   }
   if (peers.empty()) peers = {fallback};
@@ -48,9 +41,9 @@ absl::Status ReadPeers(const char* flag, const std::vector<std::string>& typed,
 absl::Status ReadTime(const char* flag, const std::string& typed,
                       absl::Duration& time) {
   const auto parsed = ParseDuration(typed);
-  if (!parsed.ok()) return Bad(flag, parsed.status());
+  if (!parsed.ok()) return BadFlag(flag, parsed.status());
   if (*parsed < absl::Milliseconds(1) || *parsed > absl::Hours(24)) {
-    return Bad(flag, typed + " is outside 1ms to 24h");
+    return BadFlag(flag, typed + " is outside 1ms to 24h");
   }
   time = *parsed;
   return absl::OkStatus();
@@ -62,10 +55,10 @@ absl::Status ReadIds(const char* flag, const std::string& typed,
     const std::string text(absl::StripAsciiWhitespace(piece));
     int32_t id = 0;
     if (!absl::SimpleAtoi(text, &id) || id < 0) {
-      return Bad(flag, absl::StrCat(ShownText(text),
-                                    " is no token id; ids are "
-                                    "whole numbers from 0 to ",
-                                    std::numeric_limits<int32_t>::max()));
+      return BadFlag(flag, absl::StrCat(ShownText(text),
+                                        " is no token id; ids are "
+                                        "whole numbers from 0 to ",
+                                        std::numeric_limits<int32_t>::max()));
     }
     ids.push_back(id);
   }
@@ -77,13 +70,14 @@ constexpr size_t kMaxTextBytes = (size_t{16} << 20) - (size_t{64} << 10);
 
 absl::Status CheckText(const char* flag, const std::string& text) {
   if (text.size() > kMaxTextBytes) {
-    return Bad(flag, absl::StrCat("has ", text.size(), " bytes, at most ",
-                                  kMaxTextBytes, " fit a request"));
+    return BadFlag(flag, absl::StrCat("has ", text.size(), " bytes, at most ",
+                                      kMaxTextBytes, " fit a request"));
   }
   const size_t at = FindInvalidUtf8(text);
   if (at == std::string::npos) return absl::OkStatus();
-  return Bad(flag, absl::StrCat("is not UTF-8 at byte ", at, " of ",
-                                text.size(), ": ", ShownText(text.substr(at))));
+  return BadFlag(
+      flag, absl::StrCat("is not UTF-8 at byte ", at, " of ", text.size(), ": ",
+                         ShownText(text.substr(at))));
 }
 
 absl::StatusOr<std::string> ReadPromptFile(const std::string& path) {
@@ -120,7 +114,7 @@ absl::Status ReadPrompt(const GenerateArguments& typed,
     return ReadIds("--prompt-ids", *typed.prompt_ids, options.prompt_ids);
   }
   if (typed.prompt) {
-    if (typed.prompt->empty()) return Bad("--prompt", "is empty");
+    if (typed.prompt->empty()) return BadFlag("--prompt", "is empty");
     options.prompt = *typed.prompt;
     return CheckText("--prompt", options.prompt);
   }
@@ -131,11 +125,11 @@ absl::Status ReadPrompt(const GenerateArguments& typed,
 absl::Status ReadChat(const GenerateArguments& typed,
                       GenerateOptions& options) {
   if (options.chat && typed.prompt_ids) {
-    return Bad("--chat", "takes a text, not --prompt-ids");
+    return BadFlag("--chat", "takes a text, not --prompt-ids");
   }
   if (!typed.system) return absl::OkStatus();
-  if (!options.chat) return Bad("--system", "goes with --chat only");
-  if (typed.system->empty()) return Bad("--system", "is empty");
+  if (!options.chat) return BadFlag("--system", "goes with --chat only");
+  if (typed.system->empty()) return BadFlag("--system", "is empty");
   options.system = *typed.system;
   return CheckText("--system", options.system);
 }
@@ -146,9 +140,10 @@ absl::Status ReadSeed(const std::string& typed, GenerateOptions& options) {
   // SimpleAtoi takes a sign and blanks.
   if (typed.find_first_not_of("0123456789") != std::string::npos ||
       !absl::SimpleAtoi(typed, &seed)) {
-    return Bad("--seed",
-               absl::StrCat(ShownText(typed), " is no whole number from 0 to ",
-                            std::numeric_limits<uint64_t>::max()));
+    return BadFlag(
+        "--seed",
+        absl::StrCat(ShownText(typed), " is no whole number from 0 to ",
+                     std::numeric_limits<uint64_t>::max()));
   }
   options.seed = seed;
   return absl::OkStatus();
@@ -170,7 +165,7 @@ absl::Status Finish(const CommonArguments& typed, CliOptions& options) {
 
 absl::Status Finish(const GenerateArguments& typed, GenerateOptions& options) {
   if (const auto worker = ParsePeerAddress(typed.worker); !worker.ok()) {
-    return Bad("--worker", worker.status());
+    return BadFlag("--worker", worker.status());
   }
   options.worker = typed.worker;
   FARKV_RETURN_IF_ERROR(ReadPrompt(typed, options));
@@ -183,17 +178,17 @@ absl::Status Finish(const GenerateArguments& typed, GenerateOptions& options) {
     FARKV_RETURN_IF_ERROR(ReadIds("--forced-ids", ids, options.forced_ids));
   }
   for (const std::string& stop : options.stop_texts) {
-    if (stop.empty()) return Bad("--stop", "is empty");
+    if (stop.empty()) return BadFlag("--stop", "is empty");
     FARKV_RETURN_IF_ERROR(CheckText("--stop", stop));
   }
   if (const auto s = CheckPrintable(options.request_id); !s.ok()) {
-    return Bad("--request-id", s);
+    return BadFlag("--request-id", s);
   }
   if (options.request_id.size() > kMaxRequestIdBytes) {
-    return Bad("--request-id",
-               absl::StrCat(ShownText(options.request_id), " has ",
-                            options.request_id.size(), " bytes, at most ",
-                            kMaxRequestIdBytes, " are allowed"));
+    return BadFlag("--request-id",
+                   absl::StrCat(ShownText(options.request_id), " has ",
+                                options.request_id.size(), " bytes, at most ",
+                                kMaxRequestIdBytes, " are allowed"));
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "admin_cli/bad_flag.h"
 #include "admin_cli/commands.h"
 #include "admin_cli/completion.h"
 #include "admin_cli/evictions.h"
@@ -15,12 +16,6 @@
 
 namespace farkv {
 namespace {
-
-absl::Status Bad(const char* flag, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, ": ", std::string(status.message())));
-}
 
 void AddOutput(CLI::App& app, Invocation& v) {
   OutputOptions& output = v.options.output;
@@ -69,7 +64,7 @@ std::function<absl::Status()> SessionCheck(const Invocation& v,
                                            const CLI::Option* given) {
   return [&v, given]() -> absl::Status {
     if (given->empty()) return absl::OkStatus();
-    return Bad("--session", SessionPattern::FromHex(v.session).status());
+    return BadFlag("--session", SessionPattern::FromHex(v.session).status());
   };
 }
 
@@ -140,7 +135,7 @@ void AddDescribe(CLI::App& app, Invocation& v) {
     v.table = TierMapOutput;
     v.finish = [&v]() -> absl::Status {
       if (v.sequence.empty()) return absl::InvalidArgumentError("id: is empty");
-      return Bad("id", CheckPrintable(v.sequence));
+      return BadFlag("id", CheckPrintable(v.sequence));
     };
     v.run = [&v] { return DescribeSequence(v.options, v.sequence); };
   });
@@ -157,7 +152,8 @@ void AddConfig(CLI::App& app, Invocation& v) {
 
 absl::Status CheckDrained(const std::vector<std::string>& addresses) {
   for (const std::string& address : addresses) {
-    FARKV_RETURN_IF_ERROR(Bad("address", ParsePeerAddress(address).status()));
+    FARKV_RETURN_IF_ERROR(
+        BadFlag("address", ParsePeerAddress(address).status()));
   }
   return absl::OkStatus();
 }

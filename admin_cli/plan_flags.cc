@@ -1,6 +1,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "admin_cli/bad_flag.h"
 #include "admin_cli/command_line.h"
 #include "admin_cli/commands.h"
 #include "admin_cli/plan.h"
@@ -12,17 +13,11 @@
 namespace farkv {
 namespace {
 
-absl::Status Bad(const char* flag, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(flag, ": ", std::string(status.message())));
-}
-
 template <typename T, typename Parser>
 absl::Status Read(const char* flag, Parser parse, const std::string& typed,
                   T& value) {
   const auto parsed = parse(typed);
-  if (!parsed.ok()) return Bad(flag, parsed.status());
+  if (!parsed.ok()) return BadFlag(flag, parsed.status());
   value = *parsed;
   return absl::OkStatus();
 }
@@ -180,7 +175,7 @@ void AddRateFlags(CLI::App& plan, PlanArguments& typed) {
 
 absl::Status Finish(const PlanArguments& typed, PlanOptions& options) {
   const auto shape = ReadModelShape(typed.model);
-  if (!shape.ok()) return Bad("--model", shape.status());
+  if (!shape.ok()) return BadFlag("--model", shape.status());
   options.shape = *shape;
   FARKV_RETURN_IF_ERROR(ReadWorkload(typed, options.workload));
   FARKV_RETURN_IF_ERROR(ReadRates(typed, options.shape, options.rates));

@@ -1,4 +1,5 @@
 #include "absl/strings/str_cat.h"
+#include "admin_cli/bad_flag.h"
 #include "admin_cli/command_line.h"
 #include "admin_cli/commands.h"
 #include "admin_cli/tables.h"
@@ -9,11 +10,6 @@
 
 namespace farkv {
 namespace {
-
-absl::Status Bad(const char* flag, const absl::Status& status) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, ": ", std::string(status.message())));
-}
 
 // As the programs have them by default.
 std::vector<std::string> DefaultListeners(const std::string& role) {
@@ -38,10 +34,10 @@ absl::Status ReadListeners(const PreflightArguments& typed,
   }
   if (typed.listen == "none") return absl::OkStatus();
   auto list = ParseList(typed.listen);
-  if (!list.ok()) return Bad("--listen", list.status());
+  if (!list.ok()) return BadFlag("--listen", list.status());
   for (const std::string& address : *list) {
     if (const auto parsed = ParseAddress(address); !parsed.ok()) {
-      return Bad("--listen", parsed.status());
+      return BadFlag("--listen", parsed.status());
     }
   }
   options.listen = *std::move(list);
@@ -53,9 +49,9 @@ absl::Status ReadListeners(const PreflightArguments& typed,
 absl::Status Finish(const PreflightArguments& typed,
                     PreflightOptions& options) {
   const auto t1 = ParseBytes(typed.t1_bytes);
-  if (!t1.ok()) return Bad("--t1-bytes", t1.status());
+  if (!t1.ok()) return BadFlag("--t1-bytes", t1.status());
   const auto t2 = ParseBytes(typed.t2_bytes);
-  if (!t2.ok()) return Bad("--t2-bytes", t2.status());
+  if (!t2.ok()) return BadFlag("--t2-bytes", t2.status());
   if (*t1 > UINT64_MAX - *t2) {
     return absl::InvalidArgumentError(
         absl::StrCat("--t2-bytes: ", typed.t1_bytes, " and ", typed.t2_bytes,
@@ -64,12 +60,12 @@ absl::Status Finish(const PreflightArguments& typed,
   options.pool_bytes = typed.role == "worker" ? 0 : *t1 + *t2;
   if (!options.node_id.empty()) {
     if (const auto s = CheckName(options.node_id); !s.ok()) {
-      return Bad("--node-id", s);
+      return BadFlag("--node-id", s);
     }
   }
   if (!options.data_device.empty()) {
     if (const auto s = CheckInterfaces(options.data_device); !s.ok()) {
-      return Bad("--data-device", s);
+      return BadFlag("--data-device", s);
     }
   }
   if (!options.map_dir.empty() && options.map_dir.front() != '/') {

@@ -25,7 +25,7 @@ namespace {
 // A gap that is asserted, not only reported.
 constexpr double kLeastGap = 0.40;
 
-struct Options {
+struct AccuracyFlags {
   ProgramSource source = {.models = "models",
                           .language_model = "models/smollm2",
                           .text = "bench/texts/constitution.txt"};
@@ -69,7 +69,7 @@ absl::StatusOr<DoneRows> ReadDone(const std::string& path) {
 
 class AccuracyBench {
  public:
-  AccuracyBench(const Options& options, const NodeCluster& cluster,
+  AccuracyBench(const AccuracyFlags& options, const NodeCluster& cluster,
                 DoneRows done)
       : options_(options),
         runner_(options.run, cluster),
@@ -175,13 +175,13 @@ class AccuracyBench {
     }
   }
 
-  const Options options_;
+  const AccuracyFlags options_;
   const AccuracyRunner runner_;
   const DoneRows done_;
   std::vector<std::string> failed_;
 };
 
-absl::Status RunAccuracy(Options options) {
+absl::Status RunAccuracy(AccuracyFlags options) {
   options.Apply();
   FARKV_ASSIGN_OR_RETURN(DoneRows done, ReadDone(options.done));
   FARKV_ASSIGN_OR_RETURN(const auto rows,
@@ -207,7 +207,7 @@ absl::Status RunAccuracy(Options options) {
 }  // namespace
 
 void RegisterAccuracy(CLI::App& app, Run& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AccuracyFlags>();
   CLI::App* command = app.add_subcommand(
       "accuracy", "right answers when rows are placed, rounded or destroyed");
   command->add_option("--models", options->source.models,

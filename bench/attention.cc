@@ -29,7 +29,7 @@
 namespace farkv::bench {
 namespace {
 
-struct Options {
+struct AttentionFlags {
   int threads = 1;
   int rounds = 21;
   bool smoke = false;
@@ -53,11 +53,11 @@ constexpr size_t kPageExtraBytes = 4096;
 class AttentionBench {
  public:
   static absl::StatusOr<std::unique_ptr<AttentionBench>> Create(
-      const Options& options, const Shape& shape);
+      const AttentionFlags& options, const Shape& shape);
   absl::Status Run();
 
  private:
-  AttentionBench(const Options& options, const Shape& shape)
+  AttentionBench(const AttentionFlags& options, const Shape& shape)
       : options_(options), shape_(shape), pool_(options.threads) {
     geometry_.num_layers = 1;
     geometry_.num_kv_heads = shape.kv_heads;
@@ -75,7 +75,7 @@ class AttentionBench {
     return num_pages() * geometry_.BlockBytes(kPageTokens);
   }
 
-  const Options options_;
+  const AttentionFlags options_;
   const Shape shape_;
   KvGeometry geometry_;
   ThreadPool pool_;
@@ -94,7 +94,7 @@ class AttentionBench {
 };
 
 absl::StatusOr<std::unique_ptr<AttentionBench>> AttentionBench::Create(
-    const Options& options, const Shape& shape) {
+    const AttentionFlags& options, const Shape& shape) {
   if (options.threads < 1 || options.rounds < 1) {
     return absl::InvalidArgumentError(
         absl::StrFormat("--threads %d and --rounds %d must both be at least 1",
@@ -214,7 +214,7 @@ absl::Status AttentionBench::Run() {
   return absl::OkStatus();
 }
 
-absl::Status RunAttentionBench(const Options& options) {
+absl::Status RunAttentionBench(const AttentionFlags& options) {
   for (const Shape& shape : kShapes) {
     FARKV_ASSIGN_OR_RETURN(const std::unique_ptr<AttentionBench> bench,
                            AttentionBench::Create(options, shape));
@@ -226,7 +226,7 @@ absl::Status RunAttentionBench(const Options& options) {
 }  // namespace
 
 void RegisterAttention(CLI::App& app, Run& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AttentionFlags>();
   CLI::App* command = app.add_subcommand(
       "attention", "bf16 decode attention against a plain read");
   command->add_option("--threads", options->threads, "of all contenders");

@@ -33,7 +33,7 @@ absl::StatusOr<ColdMode> ModeOf(const std::string& name) {
       absl::StrCat("--modes names \"", name, "\", no cold mode"));
 }
 
-struct Options {
+struct DecodeFlags {
   std::string model;
   std::string bin_dir = ProgramDir();
   std::vector<std::string> nodes;  // empty: one is started
@@ -51,7 +51,7 @@ struct Options {
 class DecodeBench {
  public:
   // `cluster`: null where the options name nodes.
-  DecodeBench(const Options& options, NodeCluster* cluster)
+  DecodeBench(const DecodeFlags& options, NodeCluster* cluster)
       : options_(options), cluster_(cluster) {}
 
   absl::Status Run() {
@@ -210,13 +210,13 @@ class DecodeBench {
     return line;
   }
 
-  const Options options_;
+  const DecodeFlags options_;
   NodeCluster* const cluster_;
   std::vector<GenerationRequest> requests_;
   absl::Status status_;
 };
 
-absl::Status RunDecode(const Options& options) {
+absl::Status RunDecode(const DecodeFlags& options) {
   if (!options.nodes.empty()) return DecodeBench(options, nullptr).Run();
   NodeClusterOptions cluster_options;
   cluster_options.bin_dir = options.bin_dir;
@@ -228,7 +228,7 @@ absl::Status RunDecode(const Options& options) {
 }  // namespace
 
 void RegisterDecode(CLI::App& app, Run& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DecodeFlags>();
   CLI::App* command = app.add_subcommand(
       "decode", "tokens/s with tiers against the full cache");
   command->add_option("--model", options->model, "directory or .gguf file")

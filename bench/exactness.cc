@@ -19,7 +19,7 @@
 namespace farkv::bench {
 namespace {
 
-struct Options {
+struct ExactnessFlags {
   std::string model;
   std::string bin_dir = ProgramDir();
   std::string device = "cpu";
@@ -62,7 +62,7 @@ std::vector<Case> SampledCases(int batch) {
           {1000, ColdMode::kPushdown, 2, batch, 1}};
 }
 
-std::vector<Case> AllCases(const Options& options) {
+std::vector<Case> AllCases(const ExactnessFlags& options) {
   if (options.sampled) return SampledCases(options.batch);
   std::vector<Case> cases;
   for (int nodes : {1, 2}) {
@@ -94,7 +94,7 @@ struct Verdict {
 
 class ExactnessBench {
  public:
-  explicit ExactnessBench(const Options& options) : options_(options) {}
+  explicit ExactnessBench(const ExactnessFlags& options) : options_(options) {}
 
   absl::Status Run() {
     std::vector<Case> cases = AllCases(options_);
@@ -270,7 +270,7 @@ class ExactnessBench {
     return different;
   }
 
-  const Options options_;
+  const ExactnessFlags options_;
   std::vector<GenerationRequest> requests_;
   std::vector<RequestRun> reference_;
 };
@@ -278,7 +278,7 @@ class ExactnessBench {
 }  // namespace
 
 void RegisterExactness(CLI::App& app, Run& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExactnessFlags>();
   CLI::App* command = app.add_subcommand(
       "exactness", "every logit of tiered runs against the full cache");
   command->add_option("--model", options->model, "directory or .gguf file")

@@ -28,7 +28,7 @@ constexpr int64_t kPromptTokens = 8;
 constexpr int64_t kShortTokens = 128;
 constexpr int64_t kNodeTokens = 512;
 
-struct Options {
+struct PlanFlags {
   std::string model;
   std::string bin_dir = ProgramDir();
   std::vector<std::string> nodes;  // empty: one is started; else one
@@ -45,19 +45,19 @@ struct Options {
   int NumRounds() const { return smoke ? 1 : rounds; }
 };
 
-struct Mode {
+struct PlanMode {
   std::string name;
   StepMode step = StepMode::kFullCache;
   std::optional<ColdMode> cold;  // none: the full cache
 };
 
-absl::StatusOr<Mode> ModeOf(const std::string& name) {
-  if (name == "map") return Mode{name, StepMode::kMap, ColdMode::kMap};
+absl::StatusOr<PlanMode> PlanModeOf(const std::string& name) {
+  if (name == "map") return PlanMode{name, StepMode::kMap, ColdMode::kMap};
   if (name == "prefetch") {
-    return Mode{name, StepMode::kPrefetch, ColdMode::kPrefetch};
+    return PlanMode{name, StepMode::kPrefetch, ColdMode::kPrefetch};
   }
   if (name == "pushdown") {
-    return Mode{name, StepMode::kPushdown, ColdMode::kPushdown};
+    return PlanMode{name, StepMode::kPushdown, ColdMode::kPushdown};
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "--modes names \"", name, "\", must be map, prefetch or pushdown"));
@@ -66,7 +66,7 @@ absl::StatusOr<Mode> ModeOf(const std::string& name) {
 class PlanBench {
  public:
   // `cluster`: null where the options name a node.
-  PlanBench(const Options& options, NodeCluster* cluster)
+  PlanBench(const PlanFlags& options, NodeCluster* cluster)
       : options_(options), cluster_(cluster) {}
 
   absl::Status Run() {
@@ -76,7 +76,7 @@ class PlanBench {
     shape_ = ShapeOf(config_);
     modes_ = {{"full", StepMode::kFullCache, std::nullopt}};
     for (const std::string& name : options_.modes) {
-      FARKV_ASSIGN_OR_RETURN(Mode mode, ModeOf(name));
+      FARKV_ASSIGN_OR_RETURN(PlanMode mode, PlanModeOf(name));
       modes_.push_back(std::move(mode));
     }
     FARKV_RETURN_IF_ERROR(MeasureRates());
@@ -102,7 +102,7 @@ class PlanBench {
     return requests;
   }
 
-  EngineOptions EngineFor(const Mode& mode) const {
+  EngineOptions EngineFor(const PlanMode& mode) const {
     EngineOptions engine;
     engine.model = options_.model;
     engine.threads = options_.threads;
@@ -126,7 +126,7 @@ class PlanBench {
 
   // Seconds of a step over the last quarter; an error stays in `status_`. A run
   // that read no cold row has measured another mode.
-  double StepSeconds(const Mode& mode, int64_t context) {
+  double StepSeconds(const PlanMode& mode, int64_t context) {
     const auto runs = RunRequests(EngineFor(mode), Requests(context));
     status_.Update(runs.status());
     if (!status_.ok()) return 1.0;
@@ -247,7 +247,7 @@ class PlanBench {
     Print(line);
   }
 
-  void PrintMode(const Mode& mode, int64_t context, const StepPlan& plan,
+  void PrintMode(const PlanMode& mode, int64_t context, const StepPlan& plan,
                  const Sizes& sizes, const std::vector<double>& seconds,
                  const SequenceTierStats& tiers) const {
     const ModeTime& predicted = plan.Of(mode.step);
@@ -268,17 +268,17 @@ class PlanBench {
     Print(line);
   }
 
-  const Options options_;
+  const PlanFlags options_;
   NodeCluster* const cluster_;
   ModelConfig config_;
   ModelShape shape_;
   Rates rates_;
-  std::vector<Mode> modes_;
+  std::vector<PlanMode> modes_;
   SequenceTierStats last_;  // of the last run
   absl::Status status_;
 };
 
-absl::Status Check(const Options& options) {
+absl::Status Check(const PlanFlags& options) {
   if (options.nodes.size() > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("--nodes names ", options.nodes.size(),
@@ -302,7 +302,7 @@ absl::Status Check(const Options& options) {
   return absl::OkStatus();
 }
 
-absl::Status RunPlanBench(const Options& options) {
+absl::Status RunPlanBench(const PlanFlags& options) {
   FARKV_RETURN_IF_ERROR(Check(options));
   if (!options.nodes.empty()) return PlanBench(options, nullptr).Run();
   NodeClusterOptions cluster_options;
@@ -315,7 +315,7 @@ absl::Status RunPlanBench(const Options& options) {
 }  // namespace
 
 void RegisterPlan(CLI::App& app, Run& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanFlags>();
   CLI::App* command = app.add_subcommand(
       "plan", "predicted time of a decode step beside the measured one");
   command->add_option("--model", options->model, "directory or .gguf file")

@@ -14,9 +14,9 @@
 namespace farkv::bench {
 namespace {
 
-constexpr double kGoal = 0.95;
+constexpr double kGateGoal = 0.95;
 
-struct Options {
+struct ReasonerFlags {
   std::string model;
   std::string programs;  // default: <model>/heldout.jsonl
   int limit = 200;
@@ -27,7 +27,8 @@ struct Program {
   std::string prompt, completion;
 };
 
-absl::StatusOr<std::vector<Program>> ReadPrograms(const Options& options) {
+absl::StatusOr<std::vector<Program>> ReadPrograms(
+    const ReasonerFlags& options) {
   const std::string path = options.programs.empty()
                                ? options.model + "/heldout.jsonl"
                                : options.programs;
@@ -50,7 +51,7 @@ absl::StatusOr<std::vector<Program>> ReadPrograms(const Options& options) {
   return programs;
 }
 
-absl::Status RunReasoner(const Options& options) {
+absl::Status RunReasoner(const ReasonerFlags& options) {
   FARKV_ASSIGN_OR_RETURN(const auto programs, ReadPrograms(options));
   FARKV_ASSIGN_OR_RETURN(const ModelFiles files,
                          ModelFiles::Open(options.model));
@@ -88,21 +89,21 @@ absl::Status RunReasoner(const Options& options) {
   line.unit = "right answers";
   line.yardstick = {"all programs", 1.0};
   line.ratio = line.value;
-  line.goal = kGoal;
+  line.goal = kGateGoal;
   line.runs = 1;
   line.params = {{"programs", runs.size()}};
   line.metrics = {{"whole_traces_right", traces / count}};
   Print(line);
-  if (answers >= kGoal * count) return absl::OkStatus();
+  if (answers >= kGateGoal * count) return absl::OkStatus();
   return absl::DataLossError(
       absl::StrCat(answers, " of ", runs.size(),
-                   " programs answered right, the gate is ", kGoal));
+                   " programs answered right, the gate is ", kGateGoal));
 }
 
 }  // namespace
 
 void RegisterReasoner(CLI::App& app, Run& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReasonerFlags>();
   CLI::App* command = app.add_subcommand(
       "reasoner", "the built-in reasoner on unseen programs");
   command->add_option("--model", options->model, "model directory")->required();

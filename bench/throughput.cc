@@ -18,7 +18,7 @@
 namespace farkv::bench {
 namespace {
 
-struct Options {
+struct ThroughputFlags {
   std::string model;
   std::string tokens_file;
   int64_t prompt_tokens = 256;
@@ -29,7 +29,8 @@ struct Options {
 };
 
 // The prompt, then the tokens that are forced as if they had been generated.
-absl::StatusOr<std::vector<int32_t>> ReadTokens(const Options& options) {
+absl::StatusOr<std::vector<int32_t>> ReadTokens(
+    const ThroughputFlags& options) {
   const int64_t count = options.prompt_tokens + options.new_tokens;
   if (options.prompt_tokens < 1 || options.new_tokens < 2 ||
       options.rounds < 1) {
@@ -58,7 +59,7 @@ struct Rates {
   std::vector<double> decode;
 };
 
-absl::StatusOr<Rates> Measure(const Options& options) {
+absl::StatusOr<Rates> Measure(const ThroughputFlags& options) {
   FARKV_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
                          ReadTokens(options));
   EngineOptions engine;
@@ -83,7 +84,7 @@ absl::StatusOr<Rates> Measure(const Options& options) {
   return rates;
 }
 
-void PrintRates(const Options& options, const char* case_name,
+void PrintRates(const ThroughputFlags& options, const char* case_name,
                 const std::vector<double>& rates) {
   BenchLine line;
   line.bench = "throughput";
@@ -102,7 +103,7 @@ void PrintRates(const Options& options, const char* case_name,
   Print(line);
 }
 
-absl::Status RunThroughput(const Options& options) {
+absl::Status RunThroughput(const ThroughputFlags& options) {
   FARKV_ASSIGN_OR_RETURN(const Rates rates, Measure(options));
   PrintRates(options, "prefill", rates.prefill);
   PrintRates(options, "decode", rates.decode);
@@ -112,7 +113,7 @@ absl::Status RunThroughput(const Options& options) {
 }  // namespace
 
 void RegisterThroughput(CLI::App& app, Run& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ThroughputFlags>();
   CLI::App* command = app.add_subcommand(
       "throughput", "prefill and decode tokens/s with the full cache");
   command->add_option("--model", options->model, "model file or directory")

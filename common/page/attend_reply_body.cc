@@ -7,23 +7,24 @@
 namespace farkv {
 namespace {
 
-constexpr char kReply[] = "AttendReply";
+constexpr char kAttendReply[] = "AttendReply";
 
 // A subtree covers pages [index << level, (index + 1) << level) and page
 // indices are below 2^31.
 absl::Status CheckSubtree(uint32_t level, uint32_t index) {
-  FARKV_RETURN_IF_ERROR(CheckLimit(kReply, "level of a subtree", level, 31));
-  return CheckLimit(kReply, "page behind a subtree",
+  FARKV_RETURN_IF_ERROR(
+      CheckLimit(kAttendReply, "level of a subtree", level, 31));
+  return CheckLimit(kAttendReply, "page behind a subtree",
                     (uint64_t{index} + 1) << level, uint64_t{1} << 31);
 }
 
 absl::Status CheckReplyShape(uint32_t query_heads, uint32_t head_dim) {
-  FARKV_RETURN_IF_ERROR(CheckQueryHeads(kReply, query_heads, 1));
-  FARKV_RETURN_IF_ERROR(CheckLimit(kReply, "head_dim", head_dim, 512));
+  FARKV_RETURN_IF_ERROR(CheckQueryHeads(kAttendReply, query_heads, 1));
+  FARKV_RETURN_IF_ERROR(CheckLimit(kAttendReply, "head_dim", head_dim, 512));
   KvGeometry any;
   any.num_kv_heads = 1;
   any.head_dim = static_cast<int32_t>(head_dim);
-  return CheckGeometry(kReply, any);
+  return CheckGeometry(kAttendReply, any);
 }
 
 // A page index, in a sequence that failed, or none.
@@ -33,26 +34,26 @@ absl::Status CheckFailedPage(const AttendSequenceReply& reply) {
     return absl::InvalidArgumentError(
         "AttendReply: a page failed in a sequence that did not");
   }
-  return CheckLimit(kReply, "failed page", reply.failed_page, 0x7fffffff);
+  return CheckLimit(kAttendReply, "failed page", reply.failed_page, 0x7fffffff);
 }
 
 absl::Status CheckSequenceReply(const AttendSequenceReply& reply,
                                 size_t query_heads, size_t head_dim) {
   FARKV_RETURN_IF_ERROR(CheckFailedPage(reply));
   if (reply.code != absl::StatusCode::kOk) {
-    return CheckEqual(kReply, "subtrees of a failed sequence",
+    return CheckEqual(kAttendReply, "subtrees of a failed sequence",
                       reply.subtrees.size(), 0);
   }
-  FARKV_RETURN_IF_ERROR(
-      CheckLimit(kReply, "subtrees", reply.subtrees.size(), kMaxMessageItems));
+  FARKV_RETURN_IF_ERROR(CheckLimit(kAttendReply, "subtrees",
+                                   reply.subtrees.size(), kMaxMessageItems));
   for (const AttendSubtree& subtree : reply.subtrees) {
     FARKV_RETURN_IF_ERROR(CheckSubtree(subtree.level, subtree.index));
     FARKV_RETURN_IF_ERROR(
-        CheckEqual(kReply, "m", subtree.m.size(), query_heads));
+        CheckEqual(kAttendReply, "m", subtree.m.size(), query_heads));
     FARKV_RETURN_IF_ERROR(
-        CheckEqual(kReply, "l", subtree.l.size(), query_heads));
-    FARKV_RETURN_IF_ERROR(
-        CheckEqual(kReply, "out", subtree.out.size(), query_heads * head_dim));
+        CheckEqual(kAttendReply, "l", subtree.l.size(), query_heads));
+    FARKV_RETURN_IF_ERROR(CheckEqual(kAttendReply, "out", subtree.out.size(),
+                                     query_heads * head_dim));
   }
   return absl::OkStatus();
 }
@@ -78,9 +79,10 @@ absl::StatusOr<std::vector<std::byte>> EncodeAttendReply(
     std::span<const AttendSequenceReply> replies, int num_query_heads,
     int head_dim) {
   FARKV_RETURN_IF_ERROR(
-      CheckLimit(kReply, "sequences", replies.size(), kMaxMessageItems));
-  FARKV_RETURN_IF_ERROR(CheckIndex(kReply, "query heads", num_query_heads));
-  FARKV_RETURN_IF_ERROR(CheckIndex(kReply, "head_dim", head_dim));
+      CheckLimit(kAttendReply, "sequences", replies.size(), kMaxMessageItems));
+  FARKV_RETURN_IF_ERROR(
+      CheckIndex(kAttendReply, "query heads", num_query_heads));
+  FARKV_RETURN_IF_ERROR(CheckIndex(kAttendReply, "head_dim", head_dim));
   const auto query_heads = static_cast<uint32_t>(num_query_heads);
   const auto dim = static_cast<uint32_t>(head_dim);
   FARKV_RETURN_IF_ERROR(CheckReplyShape(query_heads, dim));
@@ -107,21 +109,21 @@ absl::StatusOr<std::vector<std::byte>> EncodeAttendReply(
   }
   std::vector<std::byte> bytes = writer.Take();
   FARKV_RETURN_IF_ERROR(
-      CheckLimit(kReply, "body bytes", bytes.size(), kMaxMessageBytes));
+      CheckLimit(kAttendReply, "body bytes", bytes.size(), kMaxMessageBytes));
   return bytes;
 }
 
 absl::StatusOr<std::vector<AttendSequenceReply>> DecodeAttendReply(
     std::span<const std::byte> body) {
-  ByteReader reader(body, kReply);
+  ByteReader reader(body, kAttendReply);
   FARKV_RETURN_IF_ERROR(
-      CheckLimit(kReply, "body bytes", body.size(), kMaxMessageBytes));
+      CheckLimit(kAttendReply, "body bytes", body.size(), kMaxMessageBytes));
   FARKV_RETURN_IF_ERROR(reader.Require("head", 4, 4));
   const uint32_t sequences = reader.Read<uint32_t>();
   const uint32_t query_heads = reader.Read<uint32_t>();
   const uint32_t dim = reader.Read<uint32_t>();
   FARKV_RETURN_IF_ERROR(
-      CheckLimit(kReply, "sequences", sequences, kMaxMessageItems));
+      CheckLimit(kAttendReply, "sequences", sequences, kMaxMessageItems));
   FARKV_RETURN_IF_ERROR(CheckReplyShape(query_heads, dim));
   FARKV_RETURN_IF_ERROR(reader.ReadZero("reserved field"));
   FARKV_RETURN_IF_ERROR(reader.Require("sequences", sequences, 16));
@@ -131,7 +133,7 @@ absl::StatusOr<std::vector<AttendSequenceReply>> DecodeAttendReply(
     FARKV_ASSIGN_OR_RETURN(replies[i].code, ReadStatusCode(reader));
     subtrees[i] = reader.Read<uint32_t>();
     FARKV_RETURN_IF_ERROR(CheckLimit(
-        kReply, "subtrees", subtrees[i],
+        kAttendReply, "subtrees", subtrees[i],
         replies[i].code == absl::StatusCode::kOk ? kMaxMessageItems : 0));
     replies[i].failed_page = reader.Read<uint32_t>();
     FARKV_RETURN_IF_ERROR(CheckFailedPage(replies[i]));

@@ -12,7 +12,7 @@
 namespace farkv {
 namespace {
 
-constexpr char kRequest[] = "AttendRequest";
+constexpr char kAttendRequest[] = "AttendRequest";
 
 constexpr uint32_t kHasPrevious = 1;  // flag bits of a sequence
 constexpr uint32_t kScored = 2;
@@ -35,47 +35,48 @@ absl::Status CheckSequence(const AttendSequence& sequence,
                            const AttendRequest& request) {
   const auto query_heads = static_cast<size_t>(request.num_query_heads);
   if (sequence.position < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(kRequest, ": position is ",
-                                                   sequence.position,
-                                                   ", must not be negative"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(kAttendRequest, ": position is ", sequence.position,
+                     ", must not be negative"));
   }
-  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "pages of a sequence",
+  FARKV_RETURN_IF_ERROR(CheckLimit(kAttendRequest, "pages of a sequence",
                                    sequence.pages.size(), kMaxSequencePages));
   if (sequence.has_previous) {
-    FARKV_RETURN_IF_ERROR(CheckEqual(kRequest, "previous m",
+    FARKV_RETURN_IF_ERROR(CheckEqual(kAttendRequest, "previous m",
                                      sequence.previous.m.size(), query_heads));
-    FARKV_RETURN_IF_ERROR(CheckEqual(kRequest, "previous l",
+    FARKV_RETURN_IF_ERROR(CheckEqual(kAttendRequest, "previous l",
                                      sequence.previous.l.size(), query_heads));
   }
   int32_t before = -1;
   for (const AttendPage& page : sequence.pages) {
-    FARKV_RETURN_IF_ERROR(CheckAscending(kRequest, before, page.page_index));
+    FARKV_RETURN_IF_ERROR(
+        CheckAscending(kAttendRequest, before, page.page_index));
     before = page.page_index;
     FARKV_RETURN_IF_ERROR(
-        CheckTier(kRequest, static_cast<int>(page.tier), page.t2_bits));
+        CheckTier(kAttendRequest, static_cast<int>(page.tier), page.t2_bits));
     if (page.live.empty()) continue;
     FARKV_RETURN_IF_ERROR(
-        CheckEqual(kRequest, "bitmaps", page.live.size(),
+        CheckEqual(kAttendRequest, "bitmaps", page.live.size(),
                    static_cast<uint64_t>(request.geometry.num_kv_heads)));
   }
-  return CheckEqual(kRequest, "query bytes", sequence.queries.size(),
+  return CheckEqual(kAttendRequest, "query bytes", sequence.queries.size(),
                     QueryBytes(request));
 }
 
 absl::Status CheckScale(float scale) {
   if (std::isfinite(scale)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(kRequest, ": scale is ", scale, ", must be finite"));
+      absl::StrCat(kAttendRequest, ": scale is ", scale, ", must be finite"));
 }
 
 absl::Status CheckRequest(const AttendRequest& request) {
-  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "sequences",
+  FARKV_RETURN_IF_ERROR(CheckLimit(kAttendRequest, "sequences",
                                    request.sequences.size(), kMaxMessageItems));
-  FARKV_RETURN_IF_ERROR(CheckGeometry(kRequest, request.geometry));
+  FARKV_RETURN_IF_ERROR(CheckGeometry(kAttendRequest, request.geometry));
   FARKV_RETURN_IF_ERROR(
-      CheckIndex(kRequest, "query heads", request.num_query_heads));
+      CheckIndex(kAttendRequest, "query heads", request.num_query_heads));
   FARKV_RETURN_IF_ERROR(CheckScale(request.scale));
-  return CheckQueryHeads(kRequest,
+  return CheckQueryHeads(kAttendRequest,
                          static_cast<uint32_t>(request.num_query_heads),
                          static_cast<uint32_t>(request.geometry.num_kv_heads));
 }
@@ -127,13 +128,13 @@ absl::StatusOr<uint32_t> ReadRequestHead(ByteReader& reader,
   FARKV_RETURN_IF_ERROR(reader.Require("head", 6, 4));
   const uint32_t sequences = reader.Read<uint32_t>();
   FARKV_RETURN_IF_ERROR(
-      CheckLimit(kRequest, "sequences", sequences, kMaxMessageItems));
+      CheckLimit(kAttendRequest, "sequences", sequences, kMaxMessageItems));
   FARKV_ASSIGN_OR_RETURN(request.num_query_heads,
                          ReadIndex(reader, "query heads"));
   FARKV_ASSIGN_OR_RETURN(request.geometry.head_dim,
                          ReadIndex(reader, "head_dim"));
   const uint32_t dtype = reader.Read<uint32_t>();
-  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "dtype", dtype, 255));
+  FARKV_RETURN_IF_ERROR(CheckLimit(kAttendRequest, "dtype", dtype, 255));
   request.geometry.dtype = static_cast<DType>(dtype);
   request.scale = reader.ReadFloat();
   FARKV_ASSIGN_OR_RETURN(request.geometry.num_kv_heads,
@@ -149,15 +150,15 @@ absl::StatusOr<uint32_t> ReadSequence(ByteReader& reader,
       reader.ReadBytes(sequence.session.bytes.size());
   std::memcpy(sequence.session.bytes.data(), id.data(), id.size());
   const uint64_t position = reader.Read<uint64_t>();
-  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "position", position,
+  FARKV_RETURN_IF_ERROR(CheckLimit(kAttendRequest, "position", position,
                                    std::numeric_limits<int64_t>::max()));
   sequence.position = static_cast<int64_t>(position);
   const uint32_t runs = reader.Read<uint32_t>();
-  FARKV_RETURN_IF_ERROR(
-      CheckLimit(kRequest, "page runs of a sequence", runs, kMaxSequencePages));
+  FARKV_RETURN_IF_ERROR(CheckLimit(kAttendRequest, "page runs of a sequence",
+                                   runs, kMaxSequencePages));
   const uint32_t flags = reader.Read<uint32_t>();
   FARKV_RETURN_IF_ERROR(
-      CheckLimit(kRequest, "flags", flags, kHasPrevious | kScored));
+      CheckLimit(kAttendRequest, "flags", flags, kHasPrevious | kScored));
   sequence.has_previous = (flags & kHasPrevious) != 0;
   sequence.scored = (flags & kScored) != 0;
   return runs;
@@ -181,15 +182,16 @@ absl::Status ReadRun(ByteReader& reader, size_t num_kv_heads,
   AttendPage page;
   FARKV_ASSIGN_OR_RETURN(page.page_index, ReadIndex(reader, "page index"));
   const uint32_t count = reader.Read<uint32_t>();
-  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "pages of a sequence",
+  FARKV_RETURN_IF_ERROR(CheckLimit(kAttendRequest, "pages of a sequence",
                                    pages.size() + uint64_t{count},
                                    kMaxSequencePages));
   FARKV_RETURN_IF_ERROR(CheckLimit(
-      kRequest, "page behind a run",
+      kAttendRequest, "page behind a run",
       static_cast<uint64_t>(page.page_index) + count, uint64_t{1} << 31));
   FARKV_RETURN_IF_ERROR(ReadTier(reader, page.tier, page.t2_bits));
   const uint32_t flags = reader.Read<uint32_t>();
-  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "run flags", flags, kAllLive));
+  FARKV_RETURN_IF_ERROR(
+      CheckLimit(kAttendRequest, "run flags", flags, kAllLive));
   const size_t bitmaps = flags == kAllLive ? 0 : num_kv_heads;
   FARKV_RETURN_IF_ERROR(reader.Require("pages", count, 8 + 8 * bitmaps));
   if (count == 0) return absl::InvalidArgumentError(kEmptyRun);
@@ -218,7 +220,8 @@ absl::Status ReadPages(ByteReader& reader, uint32_t runs, size_t num_kv_heads,
   }
   int32_t before = -1;
   for (const AttendPage& page : sequence.pages) {
-    FARKV_RETURN_IF_ERROR(CheckAscending(kRequest, before, page.page_index));
+    FARKV_RETURN_IF_ERROR(
+        CheckAscending(kAttendRequest, before, page.page_index));
     before = page.page_index;
   }
   return absl::OkStatus();
@@ -255,15 +258,15 @@ absl::StatusOr<std::vector<std::byte>> EncodeAttendRequest(
   }
   std::vector<std::byte> bytes = writer.Take();
   FARKV_RETURN_IF_ERROR(
-      CheckLimit(kRequest, "body bytes", bytes.size(), kMaxMessageBytes));
+      CheckLimit(kAttendRequest, "body bytes", bytes.size(), kMaxMessageBytes));
   return bytes;
 }
 
 absl::StatusOr<AttendRequest> DecodeAttendRequest(
     std::span<const std::byte> body) {
-  ByteReader reader(body, kRequest);
+  ByteReader reader(body, kAttendRequest);
   FARKV_RETURN_IF_ERROR(
-      CheckLimit(kRequest, "body bytes", body.size(), kMaxMessageBytes));
+      CheckLimit(kAttendRequest, "body bytes", body.size(), kMaxMessageBytes));
   AttendRequest request;
   FARKV_ASSIGN_OR_RETURN(const uint32_t sequences,
                          ReadRequestHead(reader, request));

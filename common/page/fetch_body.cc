@@ -7,8 +7,8 @@
 namespace farkv {
 namespace {
 
-constexpr char kRequest[] = "FetchRequest";
-constexpr char kReply[] = "FetchReply";
+constexpr char kFetchRequest[] = "FetchRequest";
+constexpr char kFetchReply[] = "FetchReply";
 
 // page index, tier, T2 bits, generation; the bitmaps follow.
 constexpr uint64_t kRequestItemBytes = 16;
@@ -21,25 +21,27 @@ absl::Status CheckBody(const ByteReader& reader) {
 }
 
 absl::Status CheckRequestItem(const FetchItem& item, uint32_t num_kv_heads) {
-  FARKV_RETURN_IF_ERROR(CheckIndex(kRequest, "page index", item.page_index));
   FARKV_RETURN_IF_ERROR(
-      CheckTier(kRequest, static_cast<int>(item.tier), item.t2_bits));
-  return CheckEqual(kRequest, "bitmaps", item.rows.size(), num_kv_heads);
+      CheckIndex(kFetchRequest, "page index", item.page_index));
+  FARKV_RETURN_IF_ERROR(
+      CheckTier(kFetchRequest, static_cast<int>(item.tier), item.t2_bits));
+  return CheckEqual(kFetchRequest, "bitmaps", item.rows.size(), num_kv_heads);
 }
 
 absl::Status CheckFailedItem(const FetchReplyItem& item) {
   if (item.code == absl::StatusCode::kOk) return absl::OkStatus();
-  return CheckEqual(kReply, "rows of a failed item", CountRows(item.rows), 0);
+  return CheckEqual(kFetchReply, "rows of a failed item", CountRows(item.rows),
+                    0);
 }
 
 absl::Status CheckReplyItem(const FetchReplyItem& item, uint32_t num_kv_heads) {
-  FARKV_RETURN_IF_ERROR(CheckIndex(kReply, "page index", item.page_index));
+  FARKV_RETURN_IF_ERROR(CheckIndex(kFetchReply, "page index", item.page_index));
   FARKV_RETURN_IF_ERROR(
-      CheckTier(kReply, static_cast<int>(item.tier), item.t2_bits));
+      CheckTier(kFetchReply, static_cast<int>(item.tier), item.t2_bits));
   FARKV_RETURN_IF_ERROR(
-      CheckEqual(kReply, "bitmaps", item.rows.size(), num_kv_heads));
+      CheckEqual(kFetchReply, "bitmaps", item.rows.size(), num_kv_heads));
   FARKV_RETURN_IF_ERROR(CheckFailedItem(item));
-  return CheckEqual(kReply, "row CRCs", item.row_crcs.size(),
+  return CheckEqual(kFetchReply, "row CRCs", item.row_crcs.size(),
                     CountCrcs(item.tier, item.rows));
 }
 
@@ -69,7 +71,8 @@ absl::StatusOr<FetchReplyItem> ReadReplyItem(ByteReader& reader,
 absl::StatusOr<FetchReply> ReadReplyItems(ByteReader& reader) {
   FARKV_RETURN_IF_ERROR(reader.Require("head", 4, 4));
   const uint32_t items = reader.Read<uint32_t>();
-  FARKV_RETURN_IF_ERROR(CheckLimit(kReply, "items", items, kMaxMessageItems));
+  FARKV_RETURN_IF_ERROR(
+      CheckLimit(kFetchReply, "items", items, kMaxMessageItems));
   FetchReply reply;
   FARKV_ASSIGN_OR_RETURN(reply.geometry, ReadGeometry(reader));
   const auto num_kv_heads = static_cast<size_t>(reply.geometry.num_kv_heads);
@@ -93,10 +96,10 @@ size_t FetchReplyItem::RowsBytes(const KvGeometry& geometry) const {
 absl::StatusOr<std::vector<std::byte>> EncodeFetchRequest(
     std::span<const FetchItem> items, int num_kv_heads) {
   FARKV_RETURN_IF_ERROR(
-      CheckLimit(kRequest, "items", items.size(), kMaxMessageItems));
-  FARKV_RETURN_IF_ERROR(CheckIndex(kRequest, "KV heads", num_kv_heads));
+      CheckLimit(kFetchRequest, "items", items.size(), kMaxMessageItems));
+  FARKV_RETURN_IF_ERROR(CheckIndex(kFetchRequest, "KV heads", num_kv_heads));
   const auto heads = static_cast<uint32_t>(num_kv_heads);
-  FARKV_RETURN_IF_ERROR(CheckKvHeads(kRequest, heads));
+  FARKV_RETURN_IF_ERROR(CheckKvHeads(kFetchRequest, heads));
   ByteWriter writer;
   writer.Put(static_cast<uint32_t>(items.size()));
   writer.Put(heads);
@@ -112,13 +115,14 @@ absl::StatusOr<std::vector<std::byte>> EncodeFetchRequest(
 
 absl::StatusOr<std::vector<FetchItem>> DecodeFetchRequest(
     std::span<const std::byte> body) {
-  ByteReader reader(body, kRequest);
+  ByteReader reader(body, kFetchRequest);
   FARKV_RETURN_IF_ERROR(CheckBody(reader));
   FARKV_RETURN_IF_ERROR(reader.Require("head", 2, 4));
   const uint32_t count = reader.Read<uint32_t>();
-  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "items", count, kMaxMessageItems));
+  FARKV_RETURN_IF_ERROR(
+      CheckLimit(kFetchRequest, "items", count, kMaxMessageItems));
   const uint32_t num_kv_heads = reader.Read<uint32_t>();
-  FARKV_RETURN_IF_ERROR(CheckKvHeads(kRequest, num_kv_heads));
+  FARKV_RETURN_IF_ERROR(CheckKvHeads(kFetchRequest, num_kv_heads));
   FARKV_RETURN_IF_ERROR(reader.Require(
       "items", count, kRequestItemBytes + 8 * uint64_t{num_kv_heads}));
   std::vector<FetchItem> items(count);
@@ -135,8 +139,8 @@ absl::StatusOr<std::vector<FetchItem>> DecodeFetchRequest(
 absl::StatusOr<std::vector<std::byte>> EncodeFetchReply(
     const FetchReply& reply) {
   FARKV_RETURN_IF_ERROR(
-      CheckLimit(kReply, "items", reply.items.size(), kMaxMessageItems));
-  FARKV_RETURN_IF_ERROR(CheckGeometry(kReply, reply.geometry));
+      CheckLimit(kFetchReply, "items", reply.items.size(), kMaxMessageItems));
+  FARKV_RETURN_IF_ERROR(CheckGeometry(kFetchReply, reply.geometry));
   const auto num_kv_heads = static_cast<uint32_t>(reply.geometry.num_kv_heads);
   ByteWriter writer;
   writer.Put(static_cast<uint32_t>(reply.items.size()));
@@ -152,14 +156,14 @@ absl::StatusOr<std::vector<std::byte>> EncodeFetchReply(
   }
   writer.Align();
   std::vector<std::byte> bytes = writer.Take();
-  FARKV_RETURN_IF_ERROR(CheckLimit(kReply, "body bytes",
+  FARKV_RETURN_IF_ERROR(CheckLimit(kFetchReply, "body bytes",
                                    bytes.size() + row_bytes, kMaxMessageBytes));
   return bytes;
 }
 
 absl::StatusOr<WithRows<FetchReply>> DecodeFetchReply(
     std::span<const std::byte> body) {
-  ByteReader reader(body, kReply);
+  ByteReader reader(body, kFetchReply);
   FARKV_RETURN_IF_ERROR(CheckBody(reader));
   WithRows<FetchReply> decoded;
   FARKV_ASSIGN_OR_RETURN(decoded.message, ReadReplyItems(reader));

@@ -7,36 +7,36 @@
 namespace farkv {
 namespace {
 
-constexpr char kRequest[] = "ScoresRequest";
-constexpr char kReply[] = "ScoresReply";
+constexpr char kScoresRequest[] = "ScoresRequest";
+constexpr char kScoresReply[] = "ScoresReply";
 
 constexpr uint64_t kLayerBytes = 16;  // before m and l
 constexpr uint64_t kPageScoresBytes = 8 + 8 * uint64_t{kPageTokens};
 
 absl::Status CheckHead(uint32_t layers, uint32_t query_heads, uint32_t pages) {
   FARKV_RETURN_IF_ERROR(
-      CheckLimit(kRequest, "layers", layers, kMaxMessageItems));
-  FARKV_RETURN_IF_ERROR(CheckQueryHeads(kRequest, query_heads, 1));
-  return CheckLimit(kRequest, "pages", pages, kMaxSequencePages);
+      CheckLimit(kScoresRequest, "layers", layers, kMaxMessageItems));
+  FARKV_RETURN_IF_ERROR(CheckQueryHeads(kScoresRequest, query_heads, 1));
+  return CheckLimit(kScoresRequest, "pages", pages, kMaxSequencePages);
 }
 
 absl::Status CheckRequest(const ScoresRequest& request) {
   FARKV_RETURN_IF_ERROR(
-      CheckIndex(kRequest, "query heads", request.num_query_heads));
+      CheckIndex(kScoresRequest, "query heads", request.num_query_heads));
   const auto query_heads = static_cast<uint32_t>(request.num_query_heads);
   FARKV_RETURN_IF_ERROR(CheckHead(static_cast<uint32_t>(request.layers.size()),
                                   query_heads,
                                   static_cast<uint32_t>(request.pages.size())));
   for (const ScoresRequest::Layer& layer : request.layers) {
-    FARKV_RETURN_IF_ERROR(CheckIndex(kRequest, "layer", layer.layer));
+    FARKV_RETURN_IF_ERROR(CheckIndex(kScoresRequest, "layer", layer.layer));
     FARKV_RETURN_IF_ERROR(
-        CheckEqual(kRequest, "m", layer.globals.m.size(), query_heads));
+        CheckEqual(kScoresRequest, "m", layer.globals.m.size(), query_heads));
     FARKV_RETURN_IF_ERROR(
-        CheckEqual(kRequest, "l", layer.globals.l.size(), query_heads));
+        CheckEqual(kScoresRequest, "l", layer.globals.l.size(), query_heads));
   }
   int32_t before = -1;
   for (const int32_t page : request.pages) {
-    FARKV_RETURN_IF_ERROR(CheckAscending(kRequest, before, page));
+    FARKV_RETURN_IF_ERROR(CheckAscending(kScoresRequest, before, page));
     before = page;
   }
   return absl::OkStatus();
@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<std::byte>> EncodeScoresRequest(
   }
   std::vector<std::byte> bytes = writer.Take();
   FARKV_RETURN_IF_ERROR(
-      CheckLimit(kRequest, "body bytes", bytes.size(), kMaxMessageBytes));
+      CheckLimit(kScoresRequest, "body bytes", bytes.size(), kMaxMessageBytes));
   return bytes;
 }
 
@@ -101,9 +101,9 @@ std::vector<std::byte> EncodeScoresReply(std::span<const PageScores> pages) {
 
 absl::StatusOr<ScoresRequest> DecodeScoresRequest(
     std::span<const std::byte> body) {
-  ByteReader reader(body, kRequest);
+  ByteReader reader(body, kScoresRequest);
   FARKV_RETURN_IF_ERROR(
-      CheckLimit(kRequest, "body bytes", body.size(), kMaxMessageBytes));
+      CheckLimit(kScoresRequest, "body bytes", body.size(), kMaxMessageBytes));
   FARKV_RETURN_IF_ERROR(reader.Require("head", 1, 24));
   const uint32_t layers = reader.Read<uint32_t>();
   ScoresRequest request;
@@ -127,17 +127,19 @@ absl::StatusOr<ScoresRequest> DecodeScoresRequest(
 
 absl::StatusOr<std::vector<PageScores>> DecodeScoresReply(
     std::span<const std::byte> body) {
-  ByteReader reader(body, kReply);
+  ByteReader reader(body, kScoresReply);
   FARKV_RETURN_IF_ERROR(reader.Require("head", 1, 8));
   const uint32_t count = reader.Read<uint32_t>();
-  FARKV_RETURN_IF_ERROR(CheckLimit(kReply, "pages", count, kMaxSequencePages));
+  FARKV_RETURN_IF_ERROR(
+      CheckLimit(kScoresReply, "pages", count, kMaxSequencePages));
   FARKV_RETURN_IF_ERROR(reader.ReadZero("head"));
   FARKV_RETURN_IF_ERROR(reader.Require("pages", count, kPageScoresBytes));
   std::vector<PageScores> pages(count);
   int32_t before = -1;
   for (PageScores& page : pages) {
     FARKV_ASSIGN_OR_RETURN(page.page_index, ReadIndex(reader, "page index"));
-    FARKV_RETURN_IF_ERROR(CheckAscending(kReply, before, page.page_index));
+    FARKV_RETURN_IF_ERROR(
+        CheckAscending(kScoresReply, before, page.page_index));
     before = page.page_index;
     FARKV_RETURN_IF_ERROR(reader.ReadZero("page"));
     for (int64_t& sum : page.sums) sum = reader.Read<int64_t>();

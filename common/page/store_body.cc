@@ -7,20 +7,21 @@
 namespace farkv {
 namespace {
 
-constexpr char kRequest[] = "StoreRequest";
-constexpr char kReply[] = "StoreReply";
+constexpr char kStoreRequest[] = "StoreRequest";
+constexpr char kStoreReply[] = "StoreReply";
 
 // layer, page index, tier, T2 bits, zero, generation; the bitmaps follow.
 constexpr uint64_t kItemBytes = 24;
 
 absl::Status CheckItem(const StoreItem& item, uint32_t num_kv_heads) {
-  FARKV_RETURN_IF_ERROR(CheckIndex(kRequest, "layer", item.layer));
-  FARKV_RETURN_IF_ERROR(CheckIndex(kRequest, "page index", item.page_index));
+  FARKV_RETURN_IF_ERROR(CheckIndex(kStoreRequest, "layer", item.layer));
   FARKV_RETURN_IF_ERROR(
-      CheckEqual(kRequest, "bitmaps", item.live.size(), num_kv_heads));
+      CheckIndex(kStoreRequest, "page index", item.page_index));
   FARKV_RETURN_IF_ERROR(
-      CheckTier(kRequest, static_cast<int>(item.tier), item.t2_bits));
-  return CheckEqual(kRequest, "row CRCs", item.row_crcs.size(),
+      CheckEqual(kStoreRequest, "bitmaps", item.live.size(), num_kv_heads));
+  FARKV_RETURN_IF_ERROR(
+      CheckTier(kStoreRequest, static_cast<int>(item.tier), item.t2_bits));
+  return CheckEqual(kStoreRequest, "row CRCs", item.row_crcs.size(),
                     CountCrcs(item.tier, item.live));
 }
 
@@ -44,9 +45,9 @@ size_t StoreItem::RowsBytes(const KvGeometry& geometry) const {
 absl::StatusOr<std::vector<std::byte>> EncodeStoreRequest(
     const StoreRequest& request) {
   const KvGeometry& geometry = request.geometry;
-  FARKV_RETURN_IF_ERROR(
-      CheckLimit(kRequest, "items", request.items.size(), kMaxMessageItems));
-  FARKV_RETURN_IF_ERROR(CheckGeometry(kRequest, geometry));
+  FARKV_RETURN_IF_ERROR(CheckLimit(kStoreRequest, "items", request.items.size(),
+                                   kMaxMessageItems));
+  FARKV_RETURN_IF_ERROR(CheckGeometry(kStoreRequest, geometry));
   const auto num_kv_heads = static_cast<uint32_t>(geometry.num_kv_heads);
   ByteWriter writer;
   writer.Put(static_cast<uint32_t>(request.items.size()));
@@ -67,19 +68,20 @@ absl::StatusOr<std::vector<std::byte>> EncodeStoreRequest(
   }
   writer.Align();
   std::vector<std::byte> bytes = writer.Take();
-  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "body bytes",
+  FARKV_RETURN_IF_ERROR(CheckLimit(kStoreRequest, "body bytes",
                                    bytes.size() + row_bytes, kMaxMessageBytes));
   return bytes;
 }
 
 absl::StatusOr<WithRows<StoreRequest>> DecodeStoreRequest(
     std::span<const std::byte> body) {
-  ByteReader reader(body, kRequest);
+  ByteReader reader(body, kStoreRequest);
   FARKV_RETURN_IF_ERROR(
-      CheckLimit(kRequest, "body bytes", body.size(), kMaxMessageBytes));
+      CheckLimit(kStoreRequest, "body bytes", body.size(), kMaxMessageBytes));
   FARKV_RETURN_IF_ERROR(reader.Require("head", 4, 4));
   const uint32_t items = reader.Read<uint32_t>();
-  FARKV_RETURN_IF_ERROR(CheckLimit(kRequest, "items", items, kMaxMessageItems));
+  FARKV_RETURN_IF_ERROR(
+      CheckLimit(kStoreRequest, "items", items, kMaxMessageItems));
   WithRows<StoreRequest> decoded;
   StoreRequest& request = decoded.message;
   FARKV_ASSIGN_OR_RETURN(request.geometry, ReadGeometry(reader));
@@ -121,10 +123,11 @@ std::vector<std::byte> EncodeStoreReply(
 
 absl::StatusOr<std::vector<absl::StatusCode>> DecodeStoreReply(
     std::span<const std::byte> body) {
-  ByteReader reader(body, kReply);
+  ByteReader reader(body, kStoreReply);
   FARKV_RETURN_IF_ERROR(reader.Require("head", 2, 4));
   const uint32_t items = reader.Read<uint32_t>();
-  FARKV_RETURN_IF_ERROR(CheckLimit(kReply, "items", items, kMaxMessageItems));
+  FARKV_RETURN_IF_ERROR(
+      CheckLimit(kStoreReply, "items", items, kMaxMessageItems));
   FARKV_RETURN_IF_ERROR(reader.ReadZero("reserved field"));
   FARKV_RETURN_IF_ERROR(reader.Require("items", items, 8));
   std::vector<absl::StatusCode> codes;

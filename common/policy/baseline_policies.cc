@@ -3,19 +3,16 @@
 #include "common/base/check_range.h"
 #include "common/base/status_macros.h"
 #include "common/policy/cumulative_keys.h"
+#include "common/policy/limits.h"
 #include "common/policy/ranking.h"
 
 namespace farkv {
-namespace {
-
-constexpr int64_t kMaxTokens = int64_t{1} << 32;
-
-}  // namespace
+namespace {}  // namespace
 
 absl::Status TiersPolicy::Validate() const {
-  FARKV_RETURN_IF_ERROR(CheckRange("interval", interval, 1, kMaxTokens));
-  FARKV_RETURN_IF_ERROR(CheckRange("sinks", sinks, 0, kMaxTokens));
-  return CheckRange("recent", recent, 0, kMaxTokens);
+  FARKV_RETURN_IF_ERROR(CheckRange("interval", interval, 1, kMaxPolicyTokens));
+  FARKV_RETURN_IF_ERROR(CheckRange("sinks", sinks, 0, kMaxPolicyTokens));
+  return CheckRange("recent", recent, 0, kMaxPolicyTokens);
 }
 
 bool TiersPolicy::IsDue(const EventCounts& counts) const {
@@ -35,7 +32,7 @@ absl::StatusOr<RankedRows> TiersPolicy::Rank(const EvictionInput& input) const {
 }
 
 absl::Status RandomPolicy::Validate() const {
-  return CheckRange("recent", recent, 1, kMaxTokens);
+  return CheckRange("recent", recent, 1, kMaxPolicyTokens);
 }
 
 bool RandomPolicy::IsDue(const EventCounts& counts) const {
@@ -58,7 +55,7 @@ absl::StatusOr<RankedRows> RandomPolicy::Rank(
 }
 
 absl::Status RecencyPolicy::Validate() const {
-  return CheckRange("interval", interval, 1, kMaxTokens);
+  return CheckRange("interval", interval, 1, kMaxPolicyTokens);
 }
 
 bool RecencyPolicy::IsDue(const EventCounts& counts) const {

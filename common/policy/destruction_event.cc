@@ -6,12 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check_range.h"
 #include "common/base/status_macros.h"
+#include "common/policy/limits.h"
 #include "common/policy/placement_settings.h"
 
 namespace farkv {
 namespace {
-
-constexpr int64_t kMaxTokens = int64_t{1} << 32;
 
 bool IsDueByBounds(const DestructionSettings& settings,
                    const SequenceCounts& counts) {
@@ -111,9 +110,9 @@ absl::Status DestructionSettings::Validate() const {
         " budget: it destroys rows of the prompt only, which is protected; "
         "give --protect-prompt=false"));
   }
-  FARKV_RETURN_IF_ERROR(CheckRange("interval", interval, 1, kMaxTokens));
-  FARKV_RETURN_IF_ERROR(CheckRange("sinks", sinks, 0, kMaxTokens));
-  FARKV_RETURN_IF_ERROR(CheckRange("recent", recent, 0, kMaxTokens));
+  FARKV_RETURN_IF_ERROR(CheckRange("interval", interval, 1, kMaxPolicyTokens));
+  FARKV_RETURN_IF_ERROR(CheckRange("sinks", sinks, 0, kMaxPolicyTokens));
+  FARKV_RETURN_IF_ERROR(CheckRange("recent", recent, 0, kMaxPolicyTokens));
   return budget.Validate();
 }
 

@@ -8,18 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check_range.h"
 #include "common/base/status_macros.h"
+#include "common/policy/limits.h"
 
 namespace farkv {
 namespace {
 
-constexpr int64_t kMaxTokens = int64_t{1} << 32;
-
-std::string Named(const EvictionHead& head) {
-  return absl::StrCat("layer ", head.layer, ", head ", head.kv_head, ": ");
-}
-
 absl::Status Bad(const EvictionHead& head, const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat(Named(head), why));
+  return absl::InvalidArgumentError(absl::StrCat(HeadPrefix(head), why));
 }
 
 absl::Status CheckAscending(const EvictionHead& head, const char* field,
@@ -127,6 +122,10 @@ std::vector<T> Spread(const std::vector<T>& of_candidates,
 
 }  // namespace
 
+std::string HeadPrefix(const EvictionHead& head) {
+  return absl::StrCat("layer ", head.layer, ", head ", head.kv_head, ": ");
+}
+
 int64_t EvictionCall::NumCandidates() const {
   int64_t count = 0;
   for (const EvictionHead& head : heads) {
@@ -137,8 +136,10 @@ int64_t EvictionCall::NumCandidates() const {
 
 absl::Status EvictionCall::Validate() const {
   FARKV_RETURN_IF_ERROR(ValidatePolicy(policy));
-  FARKV_RETURN_IF_ERROR(CheckRange("num_tokens", num_tokens, 0, kMaxTokens));
-  FARKV_RETURN_IF_ERROR(CheckRange("budget_tokens", num_kept, 0, kMaxTokens));
+  FARKV_RETURN_IF_ERROR(
+      CheckRange("num_tokens", num_tokens, 0, kMaxPolicyTokens));
+  FARKV_RETURN_IF_ERROR(
+      CheckRange("budget_tokens", num_kept, 0, kMaxPolicyTokens));
   if (heads.empty()) return absl::InvalidArgumentError("no heads to decide on");
   int64_t kept = 0;
   for (const EvictionHead& head : heads) {
@@ -206,7 +207,7 @@ absl::StatusOr<RankedHead> RankHead(const EvictionCall& call,
     if (!decision.ok()) {
       return absl::Status(
           decision.status().code(),
-          absl::StrCat(Named(head), decision.status().message()));
+          absl::StrCat(HeadPrefix(head), decision.status().message()));
     }
     result.decision = *decision;
     return result;

@@ -9,6 +9,7 @@
 #define FARKV_COMMON_POLICY_EVICTION_CALL_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -38,6 +39,9 @@ struct EvictionHead {
   // Rows that stay, ascending, none of them a candidate.
   std::vector<int64_t> always_kept = {};
 };
+
+// "layer 2, head 1: ", before what is wrong with the head.
+std::string HeadPrefix(const EvictionHead& head);
 
 struct EvictionCall {
   SessionId session;

@@ -14,10 +14,6 @@ namespace {
 using HeadName = std::pair<int32_t, int32_t>;
 using RowsByHead = std::map<HeadName, std::vector<EvictionRow>>;
 
-std::string Named(const EvictionHead& head) {
-  return absl::StrCat("layer ", head.layer, ", head ", head.kv_head, ": ");
-}
-
 template <typename T>
 std::vector<T> Part(const std::vector<T>& all, size_t first, size_t count) {
   if (all.empty()) return {};
@@ -38,8 +34,8 @@ class Splitter {
         std::max(head.positions.size(), head.always_kept.size());
     if (rows > limit_) {
       return absl::InvalidArgumentError(
-          absl::StrCat(Named(head), rows, " rows of one head, at most ", limit_,
-                       " in one call that decides"));
+          absl::StrCat(HeadPrefix(head), rows, " rows of one head, at most ",
+                       limit_, " in one call that decides"));
     }
     if (candidates_ + head.positions.size() > limit_ ||
         kept_ + head.always_kept.size() > limit_) {
@@ -100,7 +96,7 @@ absl::Status CheckComplete(const EvictionHead& head,
                                });
   if (same) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(Named(head), rows.size(), " rows were ranked for ",
+      absl::StrCat(HeadPrefix(head), rows.size(), " rows were ranked for ",
                    head.positions.size(), " candidates, or others than these"));
 }
 

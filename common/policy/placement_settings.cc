@@ -4,6 +4,7 @@
 #include "common/base/check_range.h"
 #include "common/base/status_macros.h"
 #include "common/layout/kv_geometry.h"
+#include "common/policy/limits.h"
 
 namespace farkv {
 namespace {
@@ -11,8 +12,6 @@ namespace {
 constexpr PlacementPolicy kPolicies[] = {
     PlacementPolicy::kCumulativeAttention, PlacementPolicy::kAgeNormalised,
     PlacementPolicy::kRecency, PlacementPolicy::kRandom};
-
-constexpr int64_t kMaxTokens = int64_t{1} << 32;
 
 }  // namespace
 
@@ -52,9 +51,9 @@ absl::Status PlacementSettings::ValidateForPlan() const {
     return absl::InvalidArgumentError(absl::StrCat(
         "granularity is ", granularity, ", must divide ", kPageTokens));
   }
-  FARKV_RETURN_IF_ERROR(CheckRange("interval", interval, 1, kMaxTokens));
-  FARKV_RETURN_IF_ERROR(CheckRange("sinks", sinks, 0, kMaxTokens));
-  FARKV_RETURN_IF_ERROR(CheckRange("recent", recent, 0, kMaxTokens));
+  FARKV_RETURN_IF_ERROR(CheckRange("interval", interval, 1, kMaxPolicyTokens));
+  FARKV_RETURN_IF_ERROR(CheckRange("sinks", sinks, 0, kMaxPolicyTokens));
+  FARKV_RETURN_IF_ERROR(CheckRange("recent", recent, 0, kMaxPolicyTokens));
   FARKV_RETURN_IF_ERROR(CheckRange("hbm_ratio", hbm_ratio, 0, kRatioOne));
   return CheckRange("hysteresis", hysteresis, 0, int64_t{1} << 62);
 }

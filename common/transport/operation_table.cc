@@ -8,8 +8,6 @@
 namespace farkv {
 namespace {
 
-constexpr uint64_t kIndexMask = 0xffffffffu;
-
 size_t SizeOf(std::span<const BufferLease> body) {
   size_t bytes = 0;
   for (const BufferLease& piece : body) bytes += piece.size();

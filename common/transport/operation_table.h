@@ -37,6 +37,8 @@ class OperationTable : public std::enable_shared_from_this<OperationTable> {
   // Slots beyond max_operations that only replies without a body may use: a
   // refusal goes out when everything else has to wait.
   static constexpr int kRefusalSlots = 16;
+  // Of an operation's or a peer's id: its slot; the rest is the generation.
+  static constexpr uint64_t kIndexMask = 0xffffffffu;
 
   // A message for the wire. Pointers are good until SendFinal(slot).
   struct Outgoing {

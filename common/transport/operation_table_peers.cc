@@ -7,8 +7,6 @@
 namespace farkv {
 namespace {
 
-constexpr uint64_t kIndexMask = 0xffffffffu;
-
 MessageType ReplyTypeOf(MessageType request) {
   return static_cast<MessageType>(static_cast<uint16_t>(request) + 1);
 }

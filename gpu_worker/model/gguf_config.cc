@@ -14,13 +14,13 @@ namespace {
 
 using Kind = RopeScaling::Kind;
 
-struct Architecture {
+struct GgufArchitecture {
   const char* gguf;
   const char* hugging_face;
   bool qk_norm = false;
   bool qkv_bias = false;  // always; the others have what the file has
 };
-constexpr Architecture kArchitectures[] = {
+constexpr GgufArchitecture kGgufArchitectures[] = {
     {.gguf = "llama", .hugging_face = "LlamaForCausalLM"},
     {.gguf = "qwen2", .hugging_face = "Qwen2ForCausalLM", .qkv_bias = true},
     {.gguf = "qwen3", .hugging_face = "Qwen3ForCausalLM", .qk_norm = true},
@@ -43,17 +43,15 @@ constexpr const char* kForeignKeys[] = {"attention.scale",
                                         "rope.scaling.yarn_log_multiplier",
                                         "rope.dimension_sections"};
 
-constexpr int32_t kMaxTokens = 1 << 30;
-
 absl::Status Named(const GgufFile& file, const absl::Status& status) {
   return absl::Status(
       status.code(), absl::StrCat("\"", file.path(), "\": ", status.message()));
 }
 
-absl::StatusOr<const Architecture*> FindArchitecture(const GgufFile& file) {
+absl::StatusOr<const GgufArchitecture*> FindArchitecture(const GgufFile& file) {
   FARKV_ASSIGN_OR_RETURN(const auto name, file.String("general.architecture"));
   std::string known;
-  for (const Architecture& architecture : kArchitectures) {
+  for (const GgufArchitecture& architecture : kGgufArchitectures) {
     if (name == architecture.gguf) return &architecture;
     absl::StrAppend(&known, known.empty() ? "" : ", ", architecture.gguf);
   }
@@ -89,7 +87,7 @@ void ReadShape(GgufFields& fields, ModelConfig& config) {
   config.num_query_heads = fields.Int("attention.head_count", 1, 1024, 1);
   config.num_kv_heads =
       fields.IntOr("attention.head_count_kv", config.num_query_heads, 1, 256);
-  config.max_position = fields.Int("context_length", 1, kMaxTokens);
+  config.max_position = fields.Int("context_length", 1, kMaxPositions);
   config.head_dim =
       fields.IntOr("attention.key_length",
                    config.hidden_size / config.num_query_heads, 16, 512);
@@ -106,7 +104,8 @@ void ReadShape(GgufFields& fields, ModelConfig& config) {
 }
 
 // Vocabulary, tied output and biases as the tensors have them.
-absl::Status ReadTensors(const GgufFile& file, const Architecture& architecture,
+absl::Status ReadTensors(const GgufFile& file,
+                         const GgufArchitecture& architecture,
                          ModelConfig& config) {
   const GgufTensor* embedding = FindTensor(file, "token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2) {
@@ -158,7 +157,7 @@ absl::Status ReadRope(const GgufFile& file, GgufFields& fields,
     scaling.kind = Kind::kYarn;
     scaling.original_max_position =
         fields.IntOr("rope.scaling.original_context_length",
-                     config.max_position, 1, kMaxTokens);
+                     config.max_position, 1, kMaxPositions);
     ReadYarn(fields, scaling);
   } else if (type != "none" && !type.empty()) {
     return absl::UnimplementedError(
@@ -195,7 +194,7 @@ absl::Status ReadDivisors(const GgufFile& file, ModelConfig& config) {
 
 void ReadWindow(GgufFields& fields, ModelConfig& config) {
   config.sliding_window =
-      fields.IntOr("attention.sliding_window", 0, 0, kMaxTokens);
+      fields.IntOr("attention.sliding_window", 0, 0, kMaxPositions);
   if (config.sliding_window == 0) return;
   config.max_position = std::min(config.max_position, config.sliding_window);
 }
@@ -218,7 +217,7 @@ absl::Status ReadTokens(const GgufFile& file, ModelConfig& config) {
 }  // namespace
 
 absl::StatusOr<ModelConfig> ReadGgufConfig(const GgufFile& file) {
-  FARKV_ASSIGN_OR_RETURN(const Architecture* architecture,
+  FARKV_ASSIGN_OR_RETURN(const GgufArchitecture* architecture,
                          FindArchitecture(file));
   const std::string prefix = absl::StrCat(architecture->gguf, ".");
   FARKV_RETURN_IF_ERROR(CheckArithmetic(file, prefix));

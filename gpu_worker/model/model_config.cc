@@ -146,7 +146,7 @@ void ReadShape(ConfigFields& fields, const Architecture& architecture,
           ? fields.Int("num_key_value_heads", 1, 256)
           : fields.IntOr("num_key_value_heads", config.num_query_heads, 1, 256);
   config.vocab_size = fields.Int("vocab_size", 1, 1 << 22);
-  config.max_position = fields.Int("max_position_embeddings", 1, 1 << 30);
+  config.max_position = fields.Int("max_position_embeddings", 1, kMaxPositions);
   const int32_t derived = architecture.default_head_dim > 0
                               ? architecture.default_head_dim
                               : config.hidden_size / config.num_query_heads;
@@ -163,12 +163,12 @@ absl::Status ReadWindow(const json& object, const Architecture& architecture,
   ConfigFields fields(object);
   const int32_t absent =
       object.contains("sliding_window") ? 0 : architecture.default_window;
-  int32_t window = fields.IntOr("sliding_window", absent, 1, 1 << 30);
+  int32_t window = fields.IntOr("sliding_window", absent, 1, kMaxPositions);
   if (architecture.requested_window) {
     // Layers from max_window_layers on have the window, unless layer_types
     // says which.
-    bool layers =
-        fields.IntOr("max_window_layers", 28, 0, 1 << 30) < config.num_layers;
+    bool layers = fields.IntOr("max_window_layers", 28, 0, kMaxPositions) <
+                  config.num_layers;
     if (const json* types = fields.Find("layer_types")) {
       layers = std::ranges::any_of(*types, [](const json& type) {
         return type != json("full_attention");

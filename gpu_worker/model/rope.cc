@@ -127,7 +127,7 @@ int32_t RopeScaling::MaxPosition(int32_t stated_max_position) const {
   } else if (kind == Kind::kYarn) {
     reached = std::max(reached, factor * original_max_position);
   }
-  return static_cast<int32_t>(std::min(reached, double{1 << 30}));
+  return static_cast<int32_t>(std::min(reached, double{kMaxPositions}));
 }
 
 double YarnAttentionFactor(double factor, double mscale) {

@@ -15,8 +15,6 @@ namespace {
 using nlohmann::json;
 using Kind = RopeScaling::Kind;
 
-constexpr int32_t kMaxTokens = 1 << 30;
-
 // The fields of each kind beside type, rope_type and rope_theta; "finetuned"
 // is a remark of the first YaRN models. Anything else would change the
 // rotation in a way that we do not know.
@@ -89,7 +87,7 @@ void ReadYarn(ConfigFields& fields, RopeScaling& scaling) {
 void ReadFields(ConfigFields& fields, const ModelConfig& config,
                 int32_t original, RopeScaling& scaling) {
   const int32_t stated = fields.IntOr("original_max_position_embeddings",
-                                      config.max_position, 1, kMaxTokens);
+                                      config.max_position, 1, kMaxPositions);
   if (scaling.kind != Kind::kLinear) {
     scaling.original_max_position = original > 0 ? original : stated;
   }
@@ -117,7 +115,7 @@ absl::Status ReadRope(const json& object, ModelConfig& config) {
   ConfigFields outside(object);
   config.rope_theta = outside.RealOr("rope_theta", config.rope_theta);
   const int32_t original =
-      outside.IntOr("original_max_position_embeddings", 0, 1, kMaxTokens);
+      outside.IntOr("original_max_position_embeddings", 0, 1, kMaxPositions);
   FARKV_RETURN_IF_ERROR(outside.status());
   const char* name =
       outside.Has("rope_scaling") ? "rope_scaling" : "rope_parameters";

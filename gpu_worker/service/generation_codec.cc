@@ -129,7 +129,7 @@ void ReadStopping(const worker::v1::StoppingOptions& proto,
   request.include_stop = proto.include_stop_in_output();
 }
 
-worker::v1::FinishReason ToProto(FinishReason reason) {
+worker::v1::FinishReason ReasonToProto(FinishReason reason) {
   switch (reason) {
     case FinishReason::kStop:
       return worker::v1::FINISH_REASON_STOP;
@@ -220,7 +220,7 @@ worker::v1::Delta ToDelta(const GenerationEvent& event) {
 
 worker::v1::Finished ToFinished(const GenerationEnd& end) {
   worker::v1::Finished finished;
-  finished.set_reason(ToProto(end.reason));
+  finished.set_reason(ReasonToProto(end.reason));
   if (end.stop_text) finished.set_stop_text(*end.stop_text);
   if (end.stop_token) finished.set_stop_token_id(*end.stop_token);
   auto* usage = finished.mutable_usage();

@@ -1,7 +1,7 @@
 #include "gpu_worker/service/generation_service.h"
 
 #include "common/base/status_macros.h"
-#include "common/rpc/status_codec.h"
+#include "common/rpc/unary_answer.h"
 #include "gpu_worker/service/generate_reactor.h"
 #include "gpu_worker/service/generation_codec.h"
 
@@ -9,12 +9,6 @@ namespace farkv {
 namespace {
 
 using namespace worker::v1;  // NOLINT: the service's own messages
-
-grpc::ServerUnaryReactor* Done(grpc::CallbackServerContext* context) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
-}
 
 absl::StatusOr<std::shared_ptr<GenerationStream>> Start(
     Engine& engine, const GenerateRequest& proto, absl::Time deadline) {
@@ -42,7 +36,7 @@ grpc::ServerUnaryReactor* GenerationServiceImpl::Abort(
     grpc::CallbackServerContext* context, const AbortRequest* request,
     AbortResponse* response) {
   response->set_found(engine_.Abort(request->request_id()));
-  return Done(context);
+  return AnswerUnary(context);
 }
 
 grpc::ServerUnaryReactor* GenerationServiceImpl::GetModel(
@@ -63,7 +57,7 @@ grpc::ServerUnaryReactor* GenerationServiceImpl::GetModel(
   for (int32_t token : model.config.eos_tokens) {
     response->add_eos_token_ids(token);
   }
-  return Done(context);
+  return AnswerUnary(context);
 }
 
 grpc::ServerUnaryReactor* GenerationServiceImpl::GetLoad(
@@ -77,7 +71,7 @@ grpc::ServerUnaryReactor* GenerationServiceImpl::GetLoad(
   response->set_t0_bytes(static_cast<int64_t>(load.t0.capacity_bytes));
   response->set_t0_used_bytes(static_cast<int64_t>(load.t0.used_bytes));
   response->set_draining(load.draining);
-  return Done(context);
+  return AnswerUnary(context);
 }
 
 }  // namespace farkv

@@ -18,6 +18,7 @@
 #include "common/rpc/memory_codec.h"
 #include "common/rpc/status_codec.h"
 #include "common/rpc/stream_writer.h"
+#include "common/rpc/unary_answer.h"
 #include "gpu_worker/service/decision_log_codec.h"
 
 namespace farkv {
@@ -25,17 +26,11 @@ namespace {
 
 using namespace admin::v1;  // NOLINT: the service's own messages
 
-grpc::ServerUnaryReactor* Done(grpc::CallbackServerContext* context,
-                               const absl::Status& status = absl::OkStatus()) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpcStatus(status));
-  return reactor;
-}
-
 grpc::ServerUnaryReactor* NotOfWorkers(grpc::CallbackServerContext* context,
                                        const char* what) {
-  return Done(context, absl::FailedPreconditionError(absl::StrCat(
-                           "a worker has no ", what, "; ask a memory node")));
+  return AnswerUnary(context,
+                     absl::FailedPreconditionError(absl::StrCat(
+                         "a worker has no ", what, "; ask a memory node")));
 }
 
 // A waiting request has none yet.
@@ -169,7 +164,7 @@ grpc::ServerUnaryReactor* WorkerAdminService::GetProcess(
   for (const auto& [name, value] : identity_.config) {
     (*response->mutable_config())[name] = value;
   }
-  return Done(context);
+  return AnswerUnary(context);
 }
 
 grpc::ServerUnaryReactor* WorkerAdminService::ListPools(
@@ -185,7 +180,7 @@ grpc::ServerUnaryReactor* WorkerAdminService::ListPools(
     pool->set_capacity_pages(load.t0.capacity_bytes / load.t0.line_bytes);
     pool->set_used_pages(load.t0.used_bytes / load.t0.line_bytes);
   }
-  return Done(context);
+  return AnswerUnary(context);
 }
 
 grpc::ServerUnaryReactor* WorkerAdminService::ListSequences(
@@ -229,7 +224,7 @@ grpc::ServerUnaryReactor* WorkerAdminService::ListPeers(
     peer->set_cold_mode(stats.cold_mode);
     peer->set_cold_reason(stats.cold_reason);
   }
-  return Done(context);
+  return AnswerUnary(context);
 }
 
 grpc::ServerUnaryReactor* WorkerAdminService::ListSessions(

@@ -14,7 +14,7 @@ namespace farkv {
 namespace {
 
 // What Python's str.strip() takes.
-bool IsSpace(uint32_t c) {
+bool IsStripped(uint32_t c) {
   return (c >= 9 && c <= 13) || (c >= 0x1c && c <= 0x20) || c == 0x85 ||
          c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
          c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
@@ -25,14 +25,14 @@ bool IsSpace(uint32_t c) {
 std::string Trimmed(absl::string_view text) {
   while (!text.empty()) {
     const Utf8Prefix first = ReadUtf8(text);
-    if (!IsSpace(first.code_point)) break;
+    if (!IsStripped(first.code_point)) break;
     text.remove_prefix(first.bytes);
   }
   size_t end = 0;
   for (size_t at = 0; at < text.size();) {
     const Utf8Prefix next = ReadUtf8(text.substr(at));
     at += next.bytes;
-    if (!IsSpace(next.code_point)) end = at;
+    if (!IsStripped(next.code_point)) end = at;
   }
   return std::string(text.substr(0, end));
 }

@@ -12,11 +12,11 @@
 namespace farkv {
 namespace {
 
-using Kind = NormalizerStep::Kind;
+using NormalizerKind = NormalizerStep::Kind;
 
 // Longest replacement: what bounds how much a text can grow.
 constexpr size_t kMaxContentBytes = 64;
-constexpr size_t kMaxSteps = 16;
+constexpr size_t kMaxNormalizerSteps = 16;
 // How much longer than the text its rewritten form may be: Unicode's longest
 // decomposition is 11 times its character.
 constexpr size_t kMaxGrowth = 64;
@@ -24,12 +24,15 @@ constexpr size_t kSpareBytes = 4096;
 
 bool IsAscii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 
-absl::StatusOr<std::string> Compose(absl::string_view text, Kind kind) {
+absl::StatusOr<std::string> Compose(absl::string_view text,
+                                    NormalizerKind kind) {
   if (std::all_of(text.begin(), text.end(), IsAscii)) return std::string(text);
   int options = UTF8PROC_STABLE;
-  options |= kind == Kind::kNfc || kind == Kind::kNfkc ? UTF8PROC_COMPOSE
-                                                       : UTF8PROC_DECOMPOSE;
-  if (kind == Kind::kNfkc || kind == Kind::kNfkd) options |= UTF8PROC_COMPAT;
+  options |= kind == NormalizerKind::kNfc || kind == NormalizerKind::kNfkc
+                 ? UTF8PROC_COMPOSE
+                 : UTF8PROC_DECOMPOSE;
+  if (kind == NormalizerKind::kNfkc || kind == NormalizerKind::kNfkd)
+    options |= UTF8PROC_COMPAT;
   utf8proc_uint8_t* mapped = nullptr;
   const utf8proc_ssize_t length =
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
@@ -47,7 +50,8 @@ absl::StatusOr<std::string> Compose(absl::string_view text, Kind kind) {
 
 // No form joins an ASCII character with what stands before it. Moves `span` so
 // that neither end is within what `kind` joins or reorders.
-absl::Status WidenToCuts(absl::string_view text, Kind kind, TextSpan& span) {
+absl::Status WidenToCuts(absl::string_view text, NormalizerKind kind,
+                         TextSpan& span) {
   for (size_t* const border : {&span.begin, &span.end}) {
     size_t before = *border, behind = *border;
     while (behind < text.size() && !IsAscii(text[behind])) ++behind;
@@ -81,7 +85,8 @@ std::vector<size_t*> BordersOf(std::vector<TextSpan>& spans) {
   return borders;
 }
 
-absl::StatusOr<std::string> ComposeParts(absl::string_view text, Kind kind,
+absl::StatusOr<std::string> ComposeParts(absl::string_view text,
+                                         NormalizerKind kind,
                                          std::vector<TextSpan>& spans) {
   for (TextSpan& span : spans) {
     FARKV_RETURN_IF_ERROR(WidenToCuts(text, kind, span));
@@ -142,13 +147,13 @@ void Prepend(const std::string& content, std::string& text,
 
 absl::StatusOr<Normalizer> Normalizer::Create(
     std::vector<NormalizerStep> steps) {
-  if (steps.size() > kMaxSteps) {
+  if (steps.size() > kMaxNormalizerSteps) {
     return absl::InvalidArgumentError(
         absl::StrCat("the normaliser has ", steps.size(), " steps, at most ",
-                     kMaxSteps, " are taken"));
+                     kMaxNormalizerSteps, " are taken"));
   }
   for (const NormalizerStep& step : steps) {
-    if (step.kind == Kind::kReplace && step.pattern.empty()) {
+    if (step.kind == NormalizerKind::kReplace && step.pattern.empty()) {
       return absl::InvalidArgumentError("the normaliser replaces nothing");
     }
     if (step.content.size() > kMaxContentBytes ||
@@ -179,9 +184,9 @@ absl::StatusOr<std::string> Normalizer::Apply(
           absl::StrCat("the normaliser makes ", out.size(), " bytes of ",
                        text.size(), ", at most ", limit, " are taken"));
     }
-    if (step.kind == Kind::kPrepend) {
+    if (step.kind == NormalizerKind::kPrepend) {
       Prepend(step.content, out, spans);
-    } else if (step.kind == Kind::kReplace) {
+    } else if (step.kind == NormalizerKind::kReplace) {
       out = Replace(out, step, spans);
     } else {
       FARKV_ASSIGN_OR_RETURN(out, ComposeParts(out, step.kind, spans));

@@ -11,10 +11,10 @@
 namespace farkv {
 namespace {
 
-using Kind = PreTokenizerStep::Kind;
+using PreTokenizerKind = PreTokenizerStep::Kind;
 using Behavior = PreTokenizerStep::Behavior;
 
-constexpr size_t kMaxSteps = 32;
+constexpr size_t kMaxPreTokenizerSteps = 32;
 
 // A stretch of a part: a match, or what lies between two.
 struct Stretch {
@@ -122,13 +122,13 @@ void WriteMetaspaces(PreTokenizerStep::Prepend prepend, bool at_front,
 
 std::string RegexOf(const PreTokenizerStep& step) {
   switch (step.kind) {
-    case Kind::kSplit:
+    case PreTokenizerKind::kSplit:
       return step.regex;
-    case Kind::kDigits:
+    case PreTokenizerKind::kDigits:
       return step.individual ? R"(\p{N})" : R"(\p{N}+)";
-    case Kind::kByteLevel:
+    case PreTokenizerKind::kByteLevel:
       return step.use_gpt2_regex ? kGpt2Regex : "";
-    case Kind::kMetaspace:
+    case PreTokenizerKind::kMetaspace:
       return step.split ? kMetaspace : "";
   }
   return "";
@@ -138,10 +138,10 @@ std::string RegexOf(const PreTokenizerStep& step) {
 
 absl::StatusOr<PreTokenizer> PreTokenizer::Create(
     const std::vector<PreTokenizerStep>& steps) {
-  if (steps.size() > kMaxSteps) {
+  if (steps.size() > kMaxPreTokenizerSteps) {
     return absl::InvalidArgumentError(
         absl::StrCat("the pre-tokenizer has ", steps.size(), " steps, at most ",
-                     kMaxSteps, " are taken"));
+                     kMaxPreTokenizerSteps, " are taken"));
   }
   PreTokenizer made;
   for (const PreTokenizerStep& settings : steps) {
@@ -149,12 +149,12 @@ absl::StatusOr<PreTokenizer> PreTokenizer::Create(
       return absl::UnimplementedError(
           "the pre-tokenizer has a step behind ByteLevel");
     }
-    made.byte_level_ = settings.kind == Kind::kByteLevel;
+    made.byte_level_ = settings.kind == PreTokenizerKind::kByteLevel;
     Step step{settings, std::nullopt};
     const std::string pattern = RegexOf(settings);
     if (!pattern.empty()) {
       FARKV_ASSIGN_OR_RETURN(step.regex, Regex::Compile(pattern));
-    } else if (settings.kind == Kind::kSplit) {
+    } else if (settings.kind == PreTokenizerKind::kSplit) {
       return absl::InvalidArgumentError(
           "the pre-tokenizer splits by an empty pattern");
     }
@@ -174,20 +174,20 @@ absl::StatusOr<CutText> PreTokenizer::Cut(std::string text,
     Behavior behavior = Behavior::kIsolated;
     bool invert = false;
     switch (settings.kind) {
-      case Kind::kSplit:
+      case PreTokenizerKind::kSplit:
         behavior = settings.behavior;
         invert = settings.invert;
         break;
-      case Kind::kDigits:
+      case PreTokenizerKind::kDigits:
         break;
-      case Kind::kByteLevel:
+      case PreTokenizerKind::kByteLevel:
         if (settings.add_prefix_space) {
           RewriteParts(cut, [](absl::string_view part) {
             return absl::StrCat(absl::StartsWith(part, " ") ? "" : " ", part);
           });
         }
         break;
-      case Kind::kMetaspace:
+      case PreTokenizerKind::kMetaspace:
         WriteMetaspaces(settings.prepend, at_front, cut);
         behavior = Behavior::kMergedWithNext;
         break;

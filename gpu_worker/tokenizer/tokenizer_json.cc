@@ -16,9 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-// Ids may leave gaps, but not so many that a small file asks for much memory.
-constexpr size_t kMaxUnusedIds = size_t{1} << 16;
-
 absl::StatusOr<size_t> ReadId(const json& id, const std::string& of,
                               size_t limit) {
   if (id.is_number_unsigned() && id.get<uint64_t>() < limit) {

@@ -13,6 +13,9 @@ namespace farkv {
 
 // Ids lie below this; a larger vocabulary is refused.
 inline constexpr int64_t kMaxVocabSize = int64_t{1} << 22;
+// How many ids added tokens may leave unused behind the last piece; more would
+// let a small file ask for much memory.
+inline constexpr size_t kMaxUnusedIds = size_t{1} << 16;
 inline constexpr size_t kMaxMerges = size_t{1} << 22;
 
 enum class TokenizerModel {

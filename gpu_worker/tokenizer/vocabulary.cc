@@ -15,8 +15,6 @@ namespace farkv {
 namespace {
 
 constexpr size_t kMaxPieceBytes = 4096;
-// How many ids behind the last piece the added tokens may leave unused.
-constexpr size_t kMaxUnusedIds = size_t{1} << 16;
 
 absl::Status CheckSizes(const TokenizerSpec& spec) {
   const size_t pieces = spec.pieces.size();

@@ -13,6 +13,7 @@
 #include "common/rpc/memory_codec.h"
 #include "common/rpc/status_codec.h"
 #include "common/rpc/stream_writer.h"
+#include "common/rpc/unary_answer.h"
 #include "memory_node/service/admin_codec.h"
 #include "memory_node/service/eviction_log_codec.h"
 
@@ -23,19 +24,12 @@ using admin::v1::DrainResponse;
 
 constexpr int32_t kDefaultPageSize = 1000;
 
-grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
-                                 const absl::Status& status) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpcStatus(status));
-  return reactor;
-}
-
 grpc::ServerUnaryReactor* NotOfANode(grpc::CallbackServerContext* context,
                                      const char* call) {
-  return Answer(context, absl::FailedPreconditionError(absl::StrCat(
-                             call,
-                             ": this process is a memory node; ask the "
-                             "worker")));
+  return AnswerUnary(context, absl::FailedPreconditionError(absl::StrCat(
+                                  call,
+                                  ": this process is a memory node; ask the "
+                                  "worker")));
 }
 
 }  // namespace
@@ -62,7 +56,7 @@ grpc::ServerUnaryReactor* AdminService::GetProcess(
   for (const auto& [name, value] : identity_.config) {
     (*response->mutable_config())[name] = value;
   }
-  return Answer(context, absl::OkStatus());
+  return AnswerUnary(context, absl::OkStatus());
 }
 
 grpc::ServerUnaryReactor* AdminService::ListPools(
@@ -76,7 +70,7 @@ grpc::ServerUnaryReactor* AdminService::ListPools(
         Tier::kT2, parts_.t2_pool->stats(), parts_.directory->stats(),
         identity_.node_id, identity_.numa_node);
   }
-  return Answer(context, absl::OkStatus());
+  return AnswerUnary(context, absl::OkStatus());
 }
 
 grpc::ServerUnaryReactor* AdminService::ListSessions(
@@ -85,16 +79,17 @@ grpc::ServerUnaryReactor* AdminService::ListSessions(
     admin::v1::ListSessionsResponse* response) {
   const int32_t size = request->page_size();
   if (size < 0 || size > kDefaultPageSize) {
-    return Answer(context, absl::InvalidArgumentError(absl::StrCat(
-                               "page_size is ", size, ", must be in 0..",
-                               kDefaultPageSize)));
+    return AnswerUnary(context, absl::InvalidArgumentError(absl::StrCat(
+                                    "page_size is ", size, ", must be in 0..",
+                                    kDefaultPageSize)));
   }
   SessionId after;  // all zero: no session's id
   if (!request->page_token().empty()) {
     const auto token = SessionPattern::FromHex(request->page_token());
     if (!token.ok()) {
-      return Answer(context, absl::InvalidArgumentError(absl::StrCat(
-                                 "page_token: ", token.status().message())));
+      return AnswerUnary(
+          context, absl::InvalidArgumentError(
+                       absl::StrCat("page_token: ", token.status().message())));
     }
     after = token->Last();
   }
@@ -107,7 +102,7 @@ grpc::ServerUnaryReactor* AdminService::ListSessions(
   if (sessions.size() >= count) {
     response->set_next_page_token(SessionHandle(sessions.back().id));
   }
-  return Answer(context, absl::OkStatus());
+  return AnswerUnary(context, absl::OkStatus());
 }
 
 grpc::ServerUnaryReactor* AdminService::ListSequences(
@@ -132,7 +127,7 @@ grpc::ServerUnaryReactor* AdminService::GetTierMap(
     *response = TierMapToProto(session, pages, identity_.node_id);
     return absl::OkStatus();
   };
-  return Answer(context, describe());
+  return AnswerUnary(context, describe());
 }
 
 grpc::ServerUnaryReactor* AdminService::ListEvictions(
@@ -149,7 +144,7 @@ grpc::ServerUnaryReactor* AdminService::ListEvictions(
         parts_.clock->Now());
     return absl::OkStatus();
   };
-  return Answer(context, list());
+  return AnswerUnary(context, list());
 }
 
 // A scrub of a whole pool takes minutes, and others wait behind it.
@@ -158,10 +153,11 @@ grpc::ServerUnaryReactor* AdminService::InTurn(
     absl::AnyInvocable<absl::Status() &&> work) {
   if (waiting_.fetch_add(1) >= kMaxWaiting) {
     waiting_.fetch_sub(1);
-    return Answer(context, absl::ResourceExhaustedError(absl::StrCat(
-                               kMaxWaiting,
-                               " verifications and replays run or wait on this "
-                               "node already; try again later")));
+    return AnswerUnary(context,
+                       absl::ResourceExhaustedError(absl::StrCat(
+                           kMaxWaiting,
+                           " verifications and replays run or wait on this "
+                           "node already; try again later")));
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   parts_.executor->Execute(
@@ -201,7 +197,7 @@ grpc::ServerUnaryReactor* AdminService::ListPeers(
     proto->set_healthy(true);
     *proto->mutable_last_heartbeat() = ToProto(now - peer.last_message);
   }
-  return Answer(context, absl::OkStatus());
+  return AnswerUnary(context, absl::OkStatus());
 }
 
 grpc::ServerWriteReactor<DrainResponse>* AdminService::Drain(

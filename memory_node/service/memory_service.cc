@@ -13,18 +13,12 @@
 #include "common/rpc/memory_codec.h"
 #include "common/rpc/status_codec.h"
 #include "common/rpc/stream_writer.h"
+#include "common/rpc/unary_answer.h"
 
 namespace farkv {
 namespace {
 
 using memory::v1::WatchNodeResponse;
-
-grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
-                                 const absl::Status& status) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpcStatus(status));
-  return reactor;
-}
 
 absl::StatusOr<std::vector<SessionId>> ReadSessions(
     const memory::v1::RenewLeasesRequest& request) {
@@ -90,7 +84,7 @@ grpc::ServerUnaryReactor* MemoryService::OpenSession(
     parts_.on_new_lease();
     parts_.events->Refresh();
   }
-  return Answer(context, status);
+  return AnswerUnary(context, status);
 }
 
 grpc::ServerUnaryReactor* MemoryService::RenewLeases(
@@ -109,7 +103,7 @@ grpc::ServerUnaryReactor* MemoryService::RenewLeases(
   };
   const absl::Status status = renew();
   if (status.ok()) parts_.on_new_lease();
-  return Answer(context, status);
+  return AnswerUnary(context, status);
 }
 
 grpc::ServerUnaryReactor* MemoryService::ApplyTierPlan(
@@ -119,7 +113,7 @@ grpc::ServerUnaryReactor* MemoryService::ApplyTierPlan(
   const bool compresses = request->tier_changes_size() > 0;
   const absl::Status entered =
       plans_.TryEnter(request->session_id(), compresses);
-  if (!entered.ok()) return Answer(context, entered);
+  if (!entered.ok()) return AnswerUnary(context, entered);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   Executor* executor = compresses ? parts_.compress_executor : parts_.executor;
   executor->Execute([this, context, request, response, reactor, compresses] {
@@ -149,7 +143,7 @@ grpc::ServerUnaryReactor* MemoryService::DecideEvictions(
     memory::v1::DecideEvictionsResponse* response) {
   if (decisions_.fetch_add(1) >= kMaxDecisions) {
     --decisions_;
-    return Answer(context, TooManyCalls(kMaxDecisions, "decisions"));
+    return AnswerUnary(context, TooManyCalls(kMaxDecisions, "decisions"));
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   parts_.decide_executor->Execute([this, context, request, response, reactor] {
@@ -185,7 +179,7 @@ grpc::ServerUnaryReactor* MemoryService::CloseSession(
   };
   const absl::Status status = close();
   parts_.events->Refresh();
-  return Answer(context, status);
+  return AnswerUnary(context, status);
 }
 
 grpc::ServerWriteReactor<WatchNodeResponse>* MemoryService::WatchNode(

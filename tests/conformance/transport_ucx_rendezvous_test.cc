@@ -22,9 +22,9 @@
 namespace farkv {
 namespace {
 
-constexpr char kHost[] = "127.0.0.1";
+constexpr char kLoopback[] = "127.0.0.1";
 // More than the sockets between two processes hold.
-constexpr size_t kBodyBytes = size_t{32} << 20;
+constexpr size_t kPulledBytes = size_t{32} << 20;
 
 Request SmallRequest(absl::Duration timeout) {
   Request request;
@@ -42,10 +42,10 @@ class HandDrivenPeer {
     EXPECT_TRUE(receiver_.Start().ok());
   }
   uint16_t Listen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread) {
-    return endpoints_.Listen(ResolveAddress(kHost, 0).value()).value();
+    return endpoints_.Listen(ResolveAddress(kLoopback, 0).value()).value();
   }
   PeerId Connect(uint16_t port) ABSL_EXCLUSIVE_LOCKS_REQUIRED(engine_thread) {
-    return endpoints_.Connect(ResolveAddress(kHost, port).value(), "server")
+    return endpoints_.Connect(ResolveAddress(kLoopback, port).value(), "server")
         .value();
   }
   OperationTable& table() { return *table_; }
@@ -59,7 +59,7 @@ class HandDrivenPeer {
     bool large = false;
     for (const auto& message : table_->TakeQueued()) {
       sender_.Post(message);
-      large |= !message.body.empty() && message.body[0].size() == kBodyBytes;
+      large |= !message.body.empty() && message.body[0].size() == kPulledBytes;
     }
     if (large) return true;
     if (!Progress()) worker_->Sleep(absl::Milliseconds(1));
@@ -81,7 +81,7 @@ class HandDrivenPeer {
       MessageHeader header = incoming.message.header;
       header.type = MessageType::kFetchReply;
       std::vector<BufferLease> body;
-      body.push_back(BufferLease::Owning(RandomBytes(kBodyBytes, 7)));
+      body.push_back(BufferLease::Owning(RandomBytes(kPulledBytes, 7)));
       EXPECT_TRUE(table_->Reply(incoming.peer, header, std::move(body)).ok());
     };
     return options;
@@ -133,7 +133,7 @@ void RequestInPart(uint16_t port) {
                   .ok());
   while (!connected) peer.Round();
   Request large = SmallRequest(absl::Minutes(10));
-  large.body[0] = BufferLease::Owning(RandomBytes(kBodyBytes, 7));
+  large.body[0] = BufferLease::Owning(RandomBytes(kPulledBytes, 7));
   EXPECT_TRUE(peer.table().Submit(server, std::move(large), [](auto) {}).ok());
   SendInPart(peer, 3);
 }
@@ -147,21 +147,22 @@ namespace {
 class UcxRendezvousTest : public ::testing::TestWithParam<int> {
  protected:
   UcxRendezvousTest() {
-    ucx_.max_incoming_bytes = kBodyBytes;
+    ucx_.max_incoming_bytes = kPulledBytes;
     TransportOptions options;
     options.executor = &executor_;
     client_ = CreateUcxTransport(std::move(options), ucx_).value();
   }
   // A reply is under way, and its sender goes no further.
   void ReceiveInPart() {
-    peer_ = client_->Connect(kHost, static_cast<uint16_t>(sender_.ReadNumber()))
-                .value();
+    peer_ =
+        client_->Connect(kLoopback, static_cast<uint16_t>(sender_.ReadNumber()))
+            .value();
     operation_ =
         client_
             ->Submit(peer_, SmallRequest(absl::Minutes(10)), results_.Expect())
             .value();
     ASSERT_EQ(sender_.ReadNumber(), 1u);
-    ASSERT_TRUE(Eventually([&] { return BufferBytes() == kBodyBytes; }));
+    ASSERT_TRUE(Eventually([&] { return BufferBytes() == kPulledBytes; }));
     sender_.Go();
     ASSERT_EQ(sender_.ReadNumber(), 2u);
     EXPECT_EQ(results_.size(), 0u);
@@ -172,10 +173,10 @@ class UcxRendezvousTest : public ::testing::TestWithParam<int> {
   // What an honest server sends, which takes all the memory there is.
   Message ReceiveWhole() {
     const PeerId server =
-        client_->Connect(kHost, static_cast<uint16_t>(server_.ReadNumber()))
+        client_->Connect(kLoopback, static_cast<uint16_t>(server_.ReadNumber()))
             .value();
     Request request = SmallRequest(kPatience);
-    request.body[0] = BufferLease::Owning(RandomBytes(kBodyBytes, 3));
+    request.body[0] = BufferLease::Owning(RandomBytes(kPulledBytes, 3));
     EXPECT_TRUE(
         client_->Submit(server, std::move(request), results_.Expect()).ok());
     absl::StatusOr<Message> reply = std::move(results_.Wait(1)[0]);
@@ -224,13 +225,13 @@ TEST_P(UcxRendezvousTest, ASilentSenderHasTheBufferUntilItsConnectionIsClosed) {
   client_->Cancel(operation_);
 
   EXPECT_EQ(results_.Wait(1)[0].status().code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(BufferBytes(), kBodyBytes);
+  EXPECT_EQ(BufferBytes(), kPulledBytes);
   client_->ClosePeer(peer_);
   ExpectNothingOwed();
   Message other = ReceiveWhole();
   sender_.Go();
   ASSERT_EQ(sender_.ReadNumber(), 3u);
-  const auto expected = RandomBytes(kBodyBytes, 3);
+  const auto expected = RandomBytes(kPulledBytes, 3);
   const std::span<const std::byte> bytes = other.body.bytes();
   EXPECT_TRUE(
       std::equal(bytes.begin(), bytes.end(), expected.begin(), expected.end()));
@@ -254,20 +255,20 @@ TEST(UcxRendezvousRequestTest, AKilledClientReturnsTheBufferOfItsRequest) {
   ThreadExecutor executor(2);
   TestServer server;
   UcxOptions ucx;
-  ucx.max_incoming_bytes = kBodyBytes;
+  ucx.max_incoming_bytes = kPulledBytes;
   const auto transport =
       CreateUcxTransport(server.Options(&executor), ucx).value();
   server.set_transport(transport.get());
-  const uint16_t port = transport->Listen(kHost, 0).value();
+  const uint16_t port = transport->Listen(kLoopback, 0).value();
   Child client("half-request", port);
   ASSERT_EQ(client.ReadNumber(), 1u);
   const auto buffer_bytes = [&] {
     return transport->counters().receive_buffer_bytes;
   };
-  ASSERT_TRUE(Eventually([&] { return buffer_bytes() == kBodyBytes; }));
+  ASSERT_TRUE(Eventually([&] { return buffer_bytes() == kPulledBytes; }));
   client.Go();
   ASSERT_EQ(client.ReadNumber(), 2u);
-  EXPECT_EQ(buffer_bytes(), kBodyBytes);
+  EXPECT_EQ(buffer_bytes(), kPulledBytes);
 
   client.Signal(SIGKILL);
 

@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kPrompt = 32;
 constexpr int64_t kTokens = 260;
-constexpr KvGeometry kGeometry = {
+constexpr KvGeometry kSmallGeometry = {
     .num_layers = 4, .num_kv_heads = 2, .head_dim = 64, .dtype = DType::kBf16};
 
 DestructionSettings Fixed(const char* policy, int64_t tokens) {
@@ -57,8 +57,8 @@ class EngineDestructionTest : public ::testing::Test {
     if (with_node) {
       options_.tiering.memory_nodes = {"0"};
       // So little T0 that stores are waited for, and rows are cold.
-      options_.tiering.t0_bytes =
-          uint64_t{14} * kGeometry.num_layers * kGeometry.BlockBytes(16);
+      options_.tiering.t0_bytes = uint64_t{14} * kSmallGeometry.num_layers *
+                                  kSmallGeometry.BlockBytes(16);
     }
     auto engine = Engine::CreateWith(options_, AccessTo(network_, {&node_}));
     ASSERT_TRUE(engine.ok()) << engine.status();
@@ -109,7 +109,7 @@ class EngineDestructionTest : public ::testing::Test {
   std::vector<std::vector<float>> logits_;
   EngineOptions options_;
   LoopbackNetwork network_{LoopbackNetwork::Drive::kThread};
-  TestNode node_{network_, kGeometry, "node0"};
+  TestNode node_{network_, kSmallGeometry, "node0"};
   std::unique_ptr<Engine> engine_;
 };
 

@@ -23,7 +23,7 @@ struct Case {
   int query_heads = kQueryHeads;  // over two KV heads
 };
 
-class ExactnessTest : public testing::TestWithParam<Case> {
+class ExactnessTest : public ::testing::TestWithParam<Case> {
  protected:
   TieringOptions Options() const {
     TieringOptions options;
@@ -116,7 +116,7 @@ TEST_P(ExactnessTest, TiersChangeNoBitOfOutputsAndScores) {
 
 INSTANTIATE_TEST_SUITE_P(
     Tiers, ExactnessTest,
-    testing::Values(
+    ::testing::Values(
         Case{64, 1, false, false, true}, Case{16, 1, false, false, true},
         Case{1, 1, false, false, true}, Case{16, 2, false, true, false},
         Case{1, 2, false, true, false}, Case{64, 1, true, false, false},
@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{16, 1, true, false, true, "cpu", 6},
         Case{16, 2, false, true, false, "cpu", 14},
         Case{1, 1, true, false, true, "cpu", 14}),
-    [](const testing::TestParamInfo<Case>& given) {
+    [](const ::testing::TestParamInfo<Case>& given) {
       const Case& c = given.param;
       return "Granularity" + std::to_string(c.granularity) +
              (c.map ? "Mapped" : "Fetched") + (c.spread ? "Spread" : "") +

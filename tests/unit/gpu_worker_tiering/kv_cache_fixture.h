@@ -18,7 +18,7 @@ namespace farkv {
 
 inline constexpr absl::Duration kLong = absl::Seconds(20);
 
-class KvCacheTest : public testing::Test {
+class KvCacheTest : public ::testing::Test {
  protected:
   static TieringOptions Options() {
     TieringOptions options;

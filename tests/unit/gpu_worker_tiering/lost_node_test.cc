@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 constexpr absl::Duration kLong = absl::Seconds(20);
 
-class LostNodeTest : public testing::Test {
+class LostNodeTest : public ::testing::Test {
  protected:
   static TieringOptions Options() {
     TieringOptions options;

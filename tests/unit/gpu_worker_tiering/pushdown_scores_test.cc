@@ -13,7 +13,7 @@
 namespace farkv {
 namespace {
 
-class CollectScoresTest : public testing::Test {
+class CollectScoresTest : public ::testing::Test {
  protected:
   CollectScoresTest() {
     options_.cold = ColdMode::kPushdown;

@@ -15,7 +15,7 @@ namespace {
 constexpr int kOperations = 350;
 constexpr int64_t kMaxTokens = 500;
 
-class RandomOperationsTest : public testing::TestWithParam<int> {
+class RandomOperationsTest : public ::testing::TestWithParam<int> {
  protected:
   std::unique_ptr<KvCache> Make(uint64_t t0_bytes,
                                 std::vector<std::string> nodes) {
@@ -145,8 +145,8 @@ TEST_P(RandomOperationsTest, AnyCompanyGivesTheBitsOfAFullCache) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Granularities, RandomOperationsTest,
-                         testing::Values(1, 16, 64),
-                         [](const testing::TestParamInfo<int>& given) {
+                         ::testing::Values(1, 16, 64),
+                         [](const ::testing::TestParamInfo<int>& given) {
                            return std::to_string(given.param);
                          });
 

@@ -25,7 +25,7 @@ uint64_t Tag(int layer, int64_t position, size_t head, bool value) {
                          static_cast<uint64_t>(position), head, value});
 }
 
-class RunCacheTest : public testing::TestWithParam<int> {
+class RunCacheTest : public ::testing::TestWithParam<int> {
  protected:
   RunCacheTest()
       : lines_(
@@ -213,8 +213,8 @@ TEST_P(RunCacheTest, TheTableReturnsEverySet) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Granularities, RunCacheTest,
-                         testing::Values(1, 16, 64),
-                         [](const testing::TestParamInfo<int>& given) {
+                         ::testing::Values(1, 16, 64),
+                         [](const ::testing::TestParamInfo<int>& given) {
                            return std::to_string(given.param);
                          });
 

@@ -22,10 +22,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kPrompt = 150;
-constexpr int64_t kTotal = 420;
+constexpr int64_t kSelectionPrompt = 150;
+constexpr int64_t kSelectionTotal = 420;
 
-TieringOptions Options(int granularity) {
+TieringOptions SelectionTiering(int granularity) {
   TieringOptions options;
   options.granularity = granularity;
   options.t0_bytes = uint64_t{1} << 20;
@@ -46,7 +46,7 @@ SelectionSettings Quest(int group_tokens, int64_t budget_tokens) {
 }
 
 SequenceSpec Spec(int granularity, const SelectionSettings& selection) {
-  SequenceSpec spec = TestSpec(granularity, kPrompt, kTotal);
+  SequenceSpec spec = TestSpec(granularity, kSelectionPrompt, kSelectionTotal);
   spec.placement.prompt_in_t0 = false;
   spec.selection = selection;
   return spec;
@@ -59,16 +59,17 @@ struct Outcome {
 };
 
 // Every store is awaited, so that drops become certain.
-void Generate(KvCache& cache, Stream& stream, const KvGeometry& geometry,
-              const SequenceSpec& spec, Outcome& run) {
+void GenerateSelecting(KvCache& cache, Stream& stream,
+                       const KvGeometry& geometry, const SequenceSpec& spec,
+                       Outcome& run) {
   Harness harness(cache, stream, geometry);
   const auto id = cache.Open(spec);
   ASSERT_TRUE(id.ok()) << id.status();
-  for (int64_t done = 0; done < kPrompt; done += 50) {
+  for (int64_t done = 0; done < kSelectionPrompt; done += 50) {
     ASSERT_TRUE(harness.Step(*id, 50).ok());
     ASSERT_TRUE(cache.Drain(absl::Seconds(20)).ok());
   }
-  for (int64_t i = kPrompt; i < kTotal; ++i) {
+  for (int64_t i = kSelectionPrompt; i < kSelectionTotal; ++i) {
     const absl::Status status = harness.Step(*id, 1);
     ASSERT_TRUE(status.ok()) << status;
     if (i % 8 != 0) continue;
@@ -83,15 +84,16 @@ Outcome InT0(const SequenceSpec& spec, DType dtype = DType::kBf16) {
   ThreadPool pool(1);
   const auto device = OpenDevice("cpu", pool).value();
   const std::unique_ptr<Stream> stream = device->NewStream();
-  const auto cache = KvCache::Create(Options(spec.placement.granularity),
-                                     geometry, kQueryHeads, *device)
-                         .value();
+  const auto cache =
+      KvCache::Create(SelectionTiering(spec.placement.granularity), geometry,
+                      kQueryHeads, *device)
+          .value();
   Outcome run;
-  Generate(*cache, *stream, geometry, spec, run);
+  GenerateSelecting(*cache, *stream, geometry, spec, run);
   return run;
 }
 
-struct Case {
+struct SelectionCase {
   const char* mode;  // "map", "prefetch", "pushdown"
   int granularity;
   int group_tokens = 16;
@@ -99,10 +101,10 @@ struct Case {
   const char* eviction = nullptr;  // beside it
 };
 
-class SelectionTest : public ::testing::TestWithParam<Case> {
+class SelectionTest : public ::testing::TestWithParam<SelectionCase> {
  protected:
   SequenceSpec SpecOf() const {
-    const Case& given = GetParam();
+    const SelectionCase& given = GetParam();
     SequenceSpec spec = Spec(given.granularity, Quest(given.group_tokens, 96));
     if (given.eviction == nullptr) return spec;
     spec.destruction.emplace();
@@ -118,7 +120,7 @@ class SelectionTest : public ::testing::TestWithParam<Case> {
     ThreadPool pool(1);
     const auto device = OpenDevice(GetParam().device, pool).value();
     const std::unique_ptr<Stream> stream = device->NewStream();
-    TieringOptions options = Options(GetParam().granularity);
+    TieringOptions options = SelectionTiering(GetParam().granularity);
     Outcome run;
     if (std::string(GetParam().mode) == "map") {
       char dir_template[] = "/tmp/farkv-map-XXXXXX";
@@ -128,7 +130,7 @@ class SelectionTest : public ::testing::TestWithParam<Case> {
       TestNode node0(network, TestGeometry(), "node0", 4096, options.map_dir);
       TestNode node1(network, TestGeometry(), "node1", 4096, options.map_dir);
       options.memory_nodes = {"0", "1"};
-      Generate(
+      GenerateSelecting(
           *KvCache::CreateWith(options, TestGeometry(), kQueryHeads, *device,
                                AccessTo(network, {&node0, &node1}))
                .value(),
@@ -146,7 +148,7 @@ class SelectionTest : public ::testing::TestWithParam<Case> {
     options.cold = std::string(GetParam().mode) == "pushdown"
                        ? ColdMode::kPushdown
                        : ColdMode::kPrefetch;
-    Generate(
+    GenerateSelecting(
         *KvCache::Create(options, TestGeometry(), kQueryHeads, *device).value(),
         *stream, TestGeometry(), spec, run);
     return run;
@@ -174,16 +176,18 @@ TEST_P(SelectionTest, TheSameRowsAreReadWithTheSameBitsWhereverTheyLie) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, SelectionTest,
-    ::testing::Values(Case{"map", 16}, Case{"map", 64, 64},
-                      Case{"prefetch", 16}, Case{"prefetch", 1, 8},
-                      Case{"prefetch", 16, 16, "fake"},
-                      Case{"prefetch", 16, 16, "cpu", "tiers"},
-                      Case{"pushdown", 16}, Case{"pushdown", 64, 64},
-                      Case{"pushdown", 1, 16, "fake"},
-                      Case{"pushdown", 16, 16, "cpu", "tiers"},
-                      Case{"pushdown", 16, 16, "cpu", "vase-dkv"}),
-    [](const ::testing::TestParamInfo<Case>& given) {
-      const Case& c = given.param;
+    ::testing::Values(SelectionCase{"map", 16}, SelectionCase{"map", 64, 64},
+                      SelectionCase{"prefetch", 16},
+                      SelectionCase{"prefetch", 1, 8},
+                      SelectionCase{"prefetch", 16, 16, "fake"},
+                      SelectionCase{"prefetch", 16, 16, "cpu", "tiers"},
+                      SelectionCase{"pushdown", 16},
+                      SelectionCase{"pushdown", 64, 64},
+                      SelectionCase{"pushdown", 1, 16, "fake"},
+                      SelectionCase{"pushdown", 16, 16, "cpu", "tiers"},
+                      SelectionCase{"pushdown", 16, 16, "cpu", "vase-dkv"}),
+    [](const ::testing::TestParamInfo<SelectionCase>& given) {
+      const SelectionCase& c = given.param;
       std::string eviction = c.eviction == nullptr ? "" : c.eviction;
       std::erase(eviction, '-');
       return std::string(c.mode) + "Granularity" +
@@ -279,8 +283,8 @@ TEST(SelectedRowsTest, AreTheCurrentGroupAndThoseWithTheLargestBounds) {
 
   // The prompt took three steps.
   for (const int64_t position :
-       {kPrompt, int64_t{239}, int64_t{240}, kTotal - 1}) {
-    const auto step = static_cast<size_t>(position - kPrompt + 3);
+       {kSelectionPrompt, int64_t{239}, int64_t{240}, kSelectionTotal - 1}) {
+    const auto step = static_cast<size_t>(position - kSelectionPrompt + 3);
     const std::vector<float>& out = run.outputs[step][2];
     const std::vector<double> expected = Definition(1, position).Output(6);
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -314,8 +318,10 @@ TEST(SelectedRowsTest, ThePromptAndTheFirstLayersReadEverything) {
   }
   // Two layers, two heads; groups as there were at each step, six of them read.
   int64_t groups = 0;
-  for (int64_t p = kPrompt; p < kTotal; ++p) groups += p / 16 + 1;
-  EXPECT_EQ(run.stats.selected_groups, (kTotal - kPrompt) * 6 * 4);
+  for (int64_t p = kSelectionPrompt; p < kSelectionTotal; ++p)
+    groups += p / 16 + 1;
+  EXPECT_EQ(run.stats.selected_groups,
+            (kSelectionTotal - kSelectionPrompt) * 6 * 4);
   EXPECT_EQ(run.stats.skipped_groups, groups * 4 - run.stats.selected_groups);
 }
 
@@ -331,7 +337,8 @@ class OneCacheTest : public ::testing::Test {
   std::unique_ptr<Device> device_ = OpenDevice("cpu", pool_).value();
   std::unique_ptr<Stream> stream_ = device_->NewStream();
   std::unique_ptr<KvCache> cache_ =
-      KvCache::Create(Options(16), geometry_, kQueryHeads, *device_).value();
+      KvCache::Create(SelectionTiering(16), geometry_, kQueryHeads, *device_)
+          .value();
   Harness harness_{*cache_, *stream_, geometry_};
 };
 
@@ -349,9 +356,9 @@ TEST_F(OneCacheTest, AScorerOfTheSequencesOwnChooses) {
     return scores;
   };
   const SequenceId id = cache_->Open(spec).value();
-  ASSERT_TRUE(harness_.Step(id, kPrompt).ok());
+  ASSERT_TRUE(harness_.Step(id, kSelectionPrompt).ok());
   EXPECT_TRUE(asked.empty());
-  groups = kPrompt / 16;
+  groups = kSelectionPrompt / 16;
 
   ASSERT_TRUE(harness_.Step(id, 1).ok());
   ASSERT_EQ(asked.size(), 4u);
@@ -374,7 +381,7 @@ TEST_F(OneCacheTest, AScorerOfTheSequencesOwnChooses) {
 
 TEST_F(OneCacheTest, ADiscardedStepCountsNothing) {
   const SequenceId id = cache_->Open(Spec(16, Quest(16, 48))).value();
-  ASSERT_TRUE(harness_.Step(id, kPrompt).ok());
+  ASSERT_TRUE(harness_.Step(id, kSelectionPrompt).ok());
   ASSERT_TRUE(Begin(id, 1).ok());
   const std::vector<float> queries(64, 1.0f);
   for (int layer = 0; layer < 2; ++layer) {
@@ -392,7 +399,7 @@ TEST_F(OneCacheTest, ADiscardedStepCountsNothing) {
 TEST_F(OneCacheTest, RowsBehindThePromptComeOneByOne) {
   const SequenceId id = cache_->Open(Spec(16, Quest(16, 48))).value();
 
-  const absl::Status refused = Begin(id, kPrompt + 1);
+  const absl::Status refused = Begin(id, kSelectionPrompt + 1);
 
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()),

@@ -11,7 +11,7 @@
 namespace farkv {
 namespace {
 
-class T0LinesTest : public testing::Test {
+class T0LinesTest : public ::testing::Test {
  protected:
   T0Lines Make(int granularity, uint64_t sets) {
     const uint64_t bytes =

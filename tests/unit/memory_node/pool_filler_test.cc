@@ -13,9 +13,9 @@
 namespace farkv {
 namespace {
 
-constexpr size_t kStride = 16 << 10;
-constexpr size_t kPagesPerSlab = 4;
-constexpr size_t kSlabBytes = kPagesPerSlab * kStride;
+constexpr size_t kFilledStride = 16 << 10;
+constexpr size_t kFilledPagesPerSlab = 4;
+constexpr size_t kSlabBytes = kFilledPagesPerSlab * kFilledStride;
 
 class PoolFillerTest : public ::testing::Test {
  protected:
@@ -51,7 +51,7 @@ class PoolFillerTest : public ::testing::Test {
   }
   static std::vector<PageHandle> Take(PagePool& pool, const char* tenant,
                                       size_t count) {
-    auto pages = pool.Allocate(tenant, kStride, count);
+    auto pages = pool.Allocate(tenant, kFilledStride, count);
     EXPECT_TRUE(pages.ok()) << pages.status();
     return pages.value_or(std::vector<PageHandle>());
   }
@@ -71,8 +71,8 @@ TEST_F(PoolFillerTest, AFilledPoolServesAnyTenantWithoutMakingMemory) {
   EXPECT_EQ(pool.stats().ready_bytes, 4 * kSlabBytes);
   EXPECT_EQ(pool.stats().slab_bytes, 4 * kSlabBytes);
 
-  Take(pool, "a", kPagesPerSlab + 1);
-  Take(pool, "b", 2 * kPagesPerSlab);
+  Take(pool, "a", kFilledPagesPerSlab + 1);
+  Take(pool, "b", 2 * kFilledPagesPerSlab);
 
   EXPECT_EQ(made_, 4);
   EXPECT_EQ(pool.stats().ready_bytes, 0u);
@@ -140,7 +140,7 @@ TEST_F(PoolFillerTest, ASlabClosedForATenantEarnsItOneMoreMadeAhead) {
   PagePool pool(Options(4), Source(), clock_);
   PoolFiller filler(pool, {});
   ASSERT_TRUE(filler.AwaitFilled().ok());
-  for (const PageHandle& page : Take(pool, "a", 4 * kPagesPerSlab)) {
+  for (const PageHandle& page : Take(pool, "a", 4 * kFilledPagesPerSlab)) {
     ASSERT_TRUE(pool.Release(page).ok());
   }
   hold_ahead_ = true;
@@ -148,7 +148,8 @@ TEST_F(PoolFillerTest, ASlabClosedForATenantEarnsItOneMoreMadeAhead) {
   Take(pool, "b", 1);  // closes one of a's and makes another
   entered_.WaitForNotification();
   go_.Notify();
-  Take(pool, "b", kPagesPerSlab);  // finds the one made ahead, or waits for it
+  Take(pool, "b",
+       kFilledPagesPerSlab);  // finds the one made ahead, or waits for it
 
   EXPECT_EQ(made_, 6);
   EXPECT_EQ(pool.stats().slabs, 4u);
@@ -161,14 +162,14 @@ TEST_F(PoolFillerTest, AFailureLaterIsToldOnceAndTheNextNeedTriesAgain) {
   options.on_refill_error = [&](const absl::Status&) { told.Notify(); };
   PoolFiller filler(pool, options);
   ASSERT_TRUE(filler.AwaitFilled().ok());
-  for (const PageHandle& page : Take(pool, "a", 2 * kPagesPerSlab)) {
+  for (const PageHandle& page : Take(pool, "a", 2 * kFilledPagesPerSlab)) {
     ASSERT_TRUE(pool.Release(page).ok());
   }
   refuse_ahead_ = true;
 
   Take(pool, "b", 1);
   told.WaitForNotification();
-  Take(pool, "b", kPagesPerSlab);
+  Take(pool, "b", kFilledPagesPerSlab);
 
   EXPECT_EQ(made_, 5);
   EXPECT_EQ(pool.stats().slabs, 2u);
