@@ -1,8 +1,11 @@
 #include <chrono>
+#include <cstdint>
 #include <iostream>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "admin_cli/commands.h"
 #include "admin_cli/output.h"
 #include "admin_cli/peers.h"
@@ -16,13 +19,19 @@ namespace {
 using namespace admin::v1;  // NOLINT: the messages of the admin service
 
 void PrintHead(const Sequence& sequence) {
+  const int64_t lossy = sequence.lossy_tokens();
   std::cout << "Request:    " << sequence.request_id() << "\n"
             << "Session:    " << ShownSession(sequence.session_id()) << "\n"
             << "State:      " << sequence.state() << "\n"
             << "Prompt:     " << sequence.prompt_tokens() << " tokens\n"
             << "Generated:  " << sequence.generated_tokens() << " tokens\n"
-            << "T0 (HBM):   " << sequence.t0_tokens() << " tokens\n"
+            << "T0 (HBM):   " << sequence.t0_tokens() << " tokens"
+            << (lossy > 0 ? absl::StrCat(", ", lossy, " lossy: back from T2")
+                          : std::string())
+            << "\n"
             << "T1 (DDR):   " << sequence.t1_tokens() << " tokens\n"
+            << "T2 (DDR):   " << sequence.t2_tokens() << " tokens, compressed\n"
+            << "T3 (gone):  " << sequence.t3_tokens() << " tokens\n"
             << "Cold rows:  " << sequence.cold_rows_read() << " read by "
             << sequence.cold_mode() << "\n\n";
 }

@@ -141,6 +141,8 @@ Output SequenceOutput() {
                                  {"T1", "t1Tokens"},
                                  {"T2", "t2Tokens", true},
                                  {"EVICTED", "t3Tokens", true},
+                                 {"LOSSY", "lossyTokens", true},
+                                 {"UNDONE", "undonePromotions", true},
                                  {"T0-BYTES", "t0Bytes", true},
                                  {"COLD-ROWS", "coldRowsRead"},
                                  {"COLD-MODE", "coldMode"},
@@ -150,8 +152,9 @@ Output SequenceOutput() {
 void AddSequence(const Sequence& s, Output& output) {
   output.AddRow({s.request_id(), ShownSession(s.session_id()), s.state(),
                  s.prompt_tokens(), s.generated_tokens(), s.t0_tokens(),
-                 s.t1_tokens(), s.t2_tokens(), s.t3_tokens(), s.t0_bytes(),
-                 s.cold_rows_read(), s.cold_mode(), Seconds(s.age())});
+                 s.t1_tokens(), s.t2_tokens(), s.t3_tokens(), s.lossy_tokens(),
+                 s.undone_promotions(), s.t0_bytes(), s.cold_rows_read(),
+                 s.cold_mode(), Seconds(s.age())});
 }
 
 Output PeerOutput() {

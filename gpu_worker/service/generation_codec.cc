@@ -185,6 +185,8 @@ void WriteTiers(const SequenceTierStats& stats, worker::v1::TierUsage& usage) {
   usage.set_lost_score_collections(stats.lost_score_collections);
   usage.set_selected_groups(stats.selected_groups);
   usage.set_skipped_groups(stats.skipped_groups);
+  usage.set_undone_promotions(stats.undone_promotions);
+  usage.set_lossy_tokens(stats.lossy_tokens);
   usage.set_exactness(
       stats.rows_were_destroyed    ? worker::v1::OUTPUT_EXACTNESS_EVICTED
       : stats.skipped_groups > 0   ? worker::v1::OUTPUT_EXACTNESS_SELECTED

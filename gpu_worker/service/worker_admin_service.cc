@@ -56,6 +56,8 @@ void Fill(const SequenceInfo& info, Sequence& proto) {
                            info.tiers.cold_rows_pushed_down);
   *proto.mutable_age() = ToProto(info.age);
   proto.set_cold_mode(info.tiers.cold_mode);
+  proto.set_lossy_tokens(info.tiers.lossy_tokens);
+  proto.set_undone_promotions(info.tiers.undone_promotions);
 }
 
 // The one whose request id is `name`, else whose session `name` shows.

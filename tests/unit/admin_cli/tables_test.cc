@@ -54,6 +54,23 @@ TEST(TablesTest, AWorkerIsShownWithItsModelWhenThereIsRoom) {
                                        "+m"));
 }
 
+TEST(TablesTest, ASequenceShowsItsLossyTokensWhenThereIsRoom) {
+  Sequence sequence;
+  sequence.set_request_id("r");
+  sequence.set_state("running");
+  sequence.set_t0_tokens(90);
+  sequence.set_lossy_tokens(64);
+  sequence.set_undone_promotions(7);
+  Output output = SequenceOutput();
+  AddSequence(sequence, output);
+
+  const std::string wide = Shown(output, "wide");
+  EXPECT_THAT(wide, ::testing::HasSubstr("LOSSY  UNDONE"));
+  EXPECT_THAT(wide, ::testing::ContainsRegex(" 64 +7 "));
+  EXPECT_THAT(Shown(output, "table"),
+              ::testing::Not(::testing::HasSubstr("LOSSY")));
+}
+
 TEST(TablesTest, SettingsAreInOrderOfTheirNames) {
   Output output = ConfigOutput();
   AddConfig(Process(), "a:1", output);

@@ -131,7 +131,9 @@ SequenceTierStats BusyTiers() {
                          &stats.skipped_evictions,
                          &stats.node_evictions,
                          &stats.selected_groups,
-                         &stats.skipped_groups}) {
+                         &stats.skipped_groups,
+                         &stats.undone_promotions,
+                         &stats.lossy_tokens}) {
     *count = 2;
   }
   stats.destroyed_share = stats.destroyed_share_average = 0.5;
@@ -159,6 +161,19 @@ TEST(GenerationUsageTest, ThePushdownShareIsOfTheColdRowsThatWereRead) {
   end.tiers.cold_rows_pushed_down = 9;
 
   EXPECT_EQ(ToFinished(end).tiers().pushdown_share(), 0.75);
+}
+
+TEST(GenerationEndTest, TheTierBlockSaysWhatIsLossyAndWhatWasUndone) {
+  GenerationEnd end;
+  end.tiers.t0_tokens = 90;
+  end.tiers.lossy_tokens = 64;
+  end.tiers.undone_promotions = 7;
+
+  const worker::v1::TierUsage tiers = ToFinished(end).tiers();
+
+  EXPECT_EQ(tiers.t0_tokens(), 90);
+  EXPECT_EQ(tiers.lossy_tokens(), 64);
+  EXPECT_EQ(tiers.undone_promotions(), 7);
 }
 
 }  // namespace
