@@ -149,14 +149,15 @@ if(FARKV_BUILD_TESTS AND FARKV_TEST_PCH)
     <absl/synchronization/mutex.h>)
 endif()
 
-# farkv_test(NAME SRCS ... DEPS ... LABELS ... [TIMEOUT s]): one GoogleTest
-# program, registered with ctest under NAME with LABELS: its kind (unit,
-# conformance, model, golden, integration, faults, bench, fuzz), and any of
-# cpu, cuda, ucx, tsan. The ones labelled tsan run under ThreadSanitizer; unit,
-# conformance and model run under AddressSanitizer, unless they are labelled
-# bench too. A test that starts processes or measures runs alone.
+# farkv_test(NAME SRCS ... DEPS ... LABELS ... [TIMEOUT s] [LONG]): one
+# GoogleTest program, registered with ctest under NAME with LABELS: its kind
+# (unit, conformance, model, golden, integration, faults, bench, fuzz), and any
+# of cpu, cuda, ucx, tsan. The ones labelled tsan run under ThreadSanitizer;
+# unit, conformance and model run under AddressSanitizer, unless they are
+# labelled bench too. A test that starts processes or measures runs alone. LONG:
+# takes ten seconds or more in some build, and starts before the others.
 function(farkv_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "LONG" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
@@ -190,6 +191,9 @@ function(farkv_test name)
   if("integration" IN_LIST ARG_LABELS OR "faults" IN_LIST ARG_LABELS OR
      "bench" IN_LIST ARG_LABELS)
     set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
+  endif()
+  if(ARG_LONG)
+    set_tests_properties(${name} PROPERTIES COST 100)
   endif()
   set_tests_properties(${name} PROPERTIES
     LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
