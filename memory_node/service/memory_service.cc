@@ -14,6 +14,7 @@
 #include "common/rpc/status_codec.h"
 #include "common/rpc/stream_writer.h"
 #include "common/rpc/unary_answer.h"
+#include "memory_node/service/watch_codec.h"
 
 namespace farkv {
 namespace {
@@ -42,19 +43,6 @@ absl::Status WithFieldReason(const absl::Status& status) {
   return absl::IsInvalidArgument(status) && has_none
              ? WithReason(status, ErrorReason::kInvalidField)
              : status;
-}
-
-WatchNodeResponse ToResponse(const NodeState& state, Epoch epoch,
-                             const PagePool& pool) {
-  const PagePoolStats stats = pool.stats();
-  WatchNodeResponse response;
-  response.set_epoch(epoch.value);
-  response.set_pressure(state.pressure);
-  response.set_draining(state.draining);
-  response.set_free_pages(stats.free_pages);
-  response.set_free_bytes(stats.capacity_bytes - stats.used_bytes -
-                          stats.quarantined_bytes);
-  return response;
 }
 
 }  // namespace
@@ -191,12 +179,7 @@ grpc::ServerWriteReactor<WatchNodeResponse>* MemoryService::WatchNode(
   *id = parts_.events->Subscribe(
       [writer = writer, epoch, pool = parts_.pool, tenant = request->tenant()](
           const NodeState& state, const std::vector<RevokedSession>& revoked) {
-        WatchNodeResponse response = ToResponse(state, epoch, *pool);
-        for (const RevokedSession& session : revoked) {
-          if (session.tenant != tenant) continue;
-          response.add_revoked_session_ids(session.id.ToBytes());
-        }
-        writer->Push(std::move(response));
+        writer->Push(ToProto(state, revoked, tenant, epoch, pool->stats()));
       });  // tells the state as it is first
   return reactor;
 }

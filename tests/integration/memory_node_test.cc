@@ -437,7 +437,7 @@ TEST_P(MemoryNodeTest, AWatcherHearsOfDrainAndOfLeasesThatRanOut) {
     revoked = event.revoked_session_ids_size() == 1;
   }
   ASSERT_TRUE(revoked);
-  EXPECT_EQ(event.revoked_session_ids(0), session_.ToBytes());
+  EXPECT_EQ(event.revoked_session_ids(0), SessionHandleBytes(session_));
   node_->Drain();
   while (!event.draining() && stream->Read(&event)) {
   }
