@@ -1,5 +1,8 @@
+#include <memory>
+#include <new>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/transport/transport.h"
 
 namespace farkv {
@@ -12,6 +15,16 @@ BufferLease BufferLease::Owning(std::vector<std::byte> bytes) {
   const std::span<std::byte> view(bytes);
   // Moving a vector leaves its elements where they are.
   return BufferLease(view, [owned = std::move(bytes)]() {});
+}
+
+absl::StatusOr<BufferLease> BufferLease::Allocate(size_t bytes) {
+  std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[bytes]);
+  if (memory == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory is left for a body of ", bytes, " bytes"));
+  }
+  const std::span<std::byte> view(memory.get(), bytes);
+  return BufferLease(view, [owned = std::move(memory)]() {});
 }
 
 BufferLease::BufferLease(BufferLease&& other) noexcept

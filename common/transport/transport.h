@@ -42,6 +42,9 @@ class BufferLease {
               absl::AnyInvocable<void() &&> release);
   // Owns a copy-free vector.
   static BufferLease Owning(std::vector<std::byte> bytes);
+  // Memory that is not zeroed. RESOURCE_EXHAUSTED naming `bytes` when there is
+  // none: what a peer asks for must not end the process.
+  static absl::StatusOr<BufferLease> Allocate(size_t bytes);
   // The source is left empty.
   BufferLease(BufferLease&& other) noexcept;
   BufferLease& operator=(BufferLease&& other) noexcept;
@@ -96,8 +99,12 @@ using ReplyCallback =
 struct Incoming {
   PeerId peer;
   Message message;  // a request, IsReply() is false
+  // When it was complete, on the transport's clock: it may have waited for the
+  // executor since.
+  absl::Time arrived = absl::InfiniteFuture();
 };
-// Called for each request that arrives. The reply goes out by Reply().
+// Called for each request that arrives and whose peer is still there when its
+// turn comes. The reply goes out by Reply().
 using RequestHandler = absl::AnyInvocable<void(Incoming incoming)>;
 // Called once for each peer that has connected to a listener, whether or not
 // it ever says anything; perhaps beside its first request.

@@ -211,11 +211,15 @@ DataPlane::Answer DataPlane::Ping(const Incoming& incoming) {
 
 absl::StatusOr<BufferLease> DataPlane::ReplyMemory(PeerId peer, size_t bytes) {
   FARKV_RETURN_IF_ERROR(reply_bytes_->TryTake(peer, bytes));
-  std::unique_ptr<std::byte[]> memory(new std::byte[bytes]);
-  const std::span<std::byte> all(memory.get(), bytes);
+  absl::StatusOr<BufferLease> memory = BufferLease::Allocate(bytes);
+  if (!memory.ok()) {
+    reply_bytes_->Give(peer, bytes);
+    return memory.status();
+  }
+  const std::span<std::byte> all = memory->bytes();
   return BufferLease(all, [shares = reply_bytes_, peer, bytes,
-                           owner = std::move(memory)]() mutable {
-    owner.reset();
+                           owner = *std::move(memory)]() mutable {
+    owner = BufferLease();
     shares->Give(peer, bytes);
   });
 }

@@ -23,6 +23,17 @@ TEST(BufferLeaseTest, ReleasesOnceHoweverOftenItMoves) {
   EXPECT_EQ(released, 1);
 }
 
+TEST(BufferLeaseTest, MemoryThatThereIsNotIsRefused) {
+  for (const int shift : {46, 62}) {
+    const auto refused = BufferLease::Allocate(size_t{1} << shift);
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  }
+
+  const auto lease = BufferLease::Allocate(100);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  EXPECT_EQ(lease->size(), 100u);
+}
+
 TEST(BufferLeaseTest, AssignmentReleasesWhatWasHeld) {
   std::vector<std::byte> bytes(8);
   int first_released = 0;
