@@ -162,7 +162,8 @@ class OperationTable : public std::enable_shared_from_this<OperationTable> {
   void Run(Effects effects) ABSL_LOCKS_EXCLUDED(mutex_);
   void CallbackStarted(uint32_t slot);
   void TaskDone(PeerId peer);
-  void CountRequest();
+  // Counts a request whose turn has come; false when its peer has gone.
+  bool BeginRequest(PeerId from);
   void ReleaseIncoming(PeerId peer, size_t bytes);
   void DeliverRequest(PeerId from, Message message);
   void DeliverReply(PeerId from, Message message);

@@ -292,12 +292,13 @@ void OperationTable::DeliverRequest(PeerId from, Message message) {
     } else {
       ++peer->tasks;
       effects.tasks.push_back([self = shared_from_this(), from,
-                               incoming = std::move(message)]() mutable {
+                               incoming = std::move(message),
+                               arrived = options_.clock->Now()]() mutable {
         {
           const Gate::Pass pass = self->handlers_.TryEnter();
-          if (pass) {
-            self->CountRequest();
-            self->options_.on_request(Incoming{from, std::move(incoming)});
+          if (pass && self->BeginRequest(from)) {
+            self->options_.on_request(
+                Incoming{from, std::move(incoming), arrived});
           }
         }
         self->TaskDone(from);
@@ -375,9 +376,11 @@ void OperationTable::ReleaseIncoming(PeerId peer, size_t bytes) {
   if (entry != nullptr) entry->incoming.Release(bytes);
 }
 
-void OperationTable::CountRequest() {
+bool OperationTable::BeginRequest(PeerId from) {
   absl::MutexLock lock(&mutex_);
-  ++counters_.requests_received;
+  const bool wanted = CheckPeer(from).ok();
+  ++(wanted ? counters_.requests_received : counters_.dropped_messages);
+  return wanted;
 }
 
 void OperationTable::CountDropped() {

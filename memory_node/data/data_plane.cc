@@ -73,7 +73,7 @@ void DataPlane::Handle(Incoming incoming) {
     AttendInTurn(std::move(incoming));
     return;
   }
-  Send(incoming, Dispatch(incoming));
+  Send(incoming, DispatchUnlessTooLate(incoming));
 }
 
 // Only who has shown a token may take a place.
@@ -85,23 +85,25 @@ void DataPlane::AttendInTurn(Incoming incoming) {
     Send(incoming, {taken, {}});
     return;
   }
-  attends_->Execute(
-      [this, waiting = std::move(incoming), arrived = clock_.Now()] {
-        waiting_attends_.Give(waiting.peer, 1);
-        Send(waiting, AttendUnlessTooLate(waiting, arrived));
-      });
+  attends_->Execute([this, waiting = std::move(incoming)] {
+    waiting_attends_.Give(waiting.peer, 1);
+    Send(waiting, DispatchUnlessTooLate(waiting));
+  });
 }
 
 // Its caller's time has run since before it arrived: nobody waits for the
-// answer, and those behind it do for theirs.
-DataPlane::Answer DataPlane::AttendUnlessTooLate(const Incoming& incoming,
-                                                 absl::Time arrived) {
+// answer, and those behind it do for theirs. Hellos and pings cost nothing.
+DataPlane::Answer DataPlane::DispatchUnlessTooLate(const Incoming& incoming) {
+  const MessageType type = incoming.message.header.type;
   const absl::Duration told = peers_.DataTimeout(incoming.peer);
   const absl::Duration limit =
-      told > absl::ZeroDuration() ? told : options_.attend_wait;
-  const absl::Duration waited = clock_.Now() - arrived;
-  if (waited < limit) return Dispatch(incoming);
-  metrics_.attend.CountFailure(absl::StatusCode::kDeadlineExceeded);
+      told > absl::ZeroDuration() ? told : options_.longest_wait;
+  const absl::Duration waited = clock_.Now() - incoming.arrived;
+  if (waited < limit || type < MessageType::kStoreRequest ||
+      type > MessageType::kScoresRequest) {
+    return Dispatch(incoming);
+  }
+  MetricsOf(type).CountFailure(absl::StatusCode::kDeadlineExceeded);
   return {absl::DeadlineExceededError(absl::StrCat(
               "waited ", absl::FormatDuration(waited),
               " for its turn, at most ", absl::FormatDuration(limit))),

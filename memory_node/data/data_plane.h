@@ -9,8 +9,8 @@
 //
 // Handlers run on the transport's executor and hold no lock while they copy (a
 // pin keeps the page's memory); attends, which may take long, run on one of
-// their own, so that no ping waits behind them. One that waited there for
-// longer than its worker waits for an answer is refused instead of computed.
+// their own, so that no ping waits behind them. A message that waited for its
+// turn longer than its worker waits for an answer is refused, not worked on.
 // Bytes of fetched rows on their way and of one attend's leaves, attends that
 // wait and peers without a hello are bounded. Thread-safe.
 #ifndef FARKV_MEMORY_NODE_DATA_DATA_PLANE_H_
@@ -47,9 +47,9 @@ struct DataPlaneOptions {
   // Attend requests that wait their turn; above it those of peers that have
   // more than their share are refused with RESOURCE_EXHAUSTED (peer_shares.h).
   size_t max_waiting_attends = 1024;
-  // Longest that one waits for its turn whose worker has not told how long it
-  // waits for answers.
-  absl::Duration attend_wait = absl::Seconds(60);
+  // Longest that a message waits for its turn whose worker has not told how
+  // long it waits for answers.
+  absl::Duration longest_wait = absl::Seconds(60);
   PeerLimits peers;
   // Told of a new peer: CloseSilentPeers may be due earlier. On the transport's
   // executor; may be empty.
@@ -99,7 +99,7 @@ class DataPlane {
     std::vector<BufferLease> body;
   };
   void AttendInTurn(Incoming incoming);
-  Answer AttendUnlessTooLate(const Incoming& incoming, absl::Time arrived);
+  Answer DispatchUnlessTooLate(const Incoming& incoming);
   Answer Dispatch(const Incoming& incoming);
   Answer Ping(const Incoming& incoming);
   Answer Hello(const Incoming& incoming);

@@ -88,6 +88,40 @@ TEST_F(WaitingAttendsTest, AnAttendWhoseCallerHasGivenUpIsNotComputed) {
   }
 }
 
+// After a stall of the node: all that came in meanwhile is in the queue.
+TEST_F(WaitingAttendsTest, NoMessageIsWorkedOnWhoseCallerHasGivenUp) {
+  Other& other = AddOther();
+  Post(other, MessageType::kHelloRequest, ToBytes(grant_.token));
+  RunAll();
+  other.codes->clear();
+  const auto post_all = [&] {
+    for (const MessageType type :
+         {MessageType::kStoreRequest, MessageType::kFetchRequest,
+          MessageType::kScoresRequest, MessageType::kPingRequest}) {
+      Post(other, type, {});
+    }
+    network_.Step();
+  };
+  post_all();
+  clock_.Advance(absl::Seconds(2));
+  post_all();
+  clock_.Advance(absl::Seconds(1));
+
+  executor_.RunAll();
+
+  for (const char* of : {"store", "fetch", "attend"}) {
+    for (const char* line :
+         {"_requests_total 1",
+          "_failures_total{reason=\"DEADLINE_EXCEEDED\"} 1",
+          "_failures_total{reason=\"INVALID_ARGUMENT\"} 1"}) {
+      const std::string whole = absl::StrCat("farkv_node_", of, line);
+      EXPECT_EQ(Metric(whole), whole);
+    }
+  }
+  EXPECT_EQ(Metric("farkv_node_answered_requests_total 9"),
+            "farkv_node_answered_requests_total 9");
+}
+
 TEST_F(WaitingAttendsTest, NoMoreAttendsWaitThanTheBound) {
   ASSERT_TRUE(Hello().ok());
   for (int i = 0; i < 4; ++i) Attend();

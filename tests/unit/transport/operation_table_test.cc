@@ -337,6 +337,31 @@ TEST_F(OperationTableTest, APeersRepliesTakeNoMoreThanItsShareOfTheSlots) {
   EXPECT_EQ(taken(peer_), 8);  // the others have none any more
 }
 
+// After a stall those that are there come first.
+TEST_F(OperationTableTest, RequestsOfAPeerThatHasGoneHaveNoTurn) {
+  std::vector<std::pair<PeerId, absl::Duration>> served;
+  const absl::Time start = clock_.Now();
+  options_.on_request = [&](Incoming incoming) {
+    served.emplace_back(incoming.peer, incoming.arrived - start);
+  };
+  Create();
+  const PeerId another = table_->AddPeer("another").value();
+  for (const PeerId peer : {peer_, another, peer_}) {
+    Message request;
+    ASSERT_TRUE(table_->Admit(peer, request.header));
+    table_->Deliver(peer, std::move(request));
+    clock_.Advance(absl::Seconds(1));
+  }
+
+  table_->FailPeer(peer_, absl::UnavailableError("gone"), true);
+  executor_.RunAll();
+
+  EXPECT_THAT(served, ElementsAre(std::pair(another, absl::Seconds(1))));
+  EXPECT_EQ(table_->counters().requests_received, 1u);
+  EXPECT_EQ(table_->counters().dropped_messages, 2u);
+  EXPECT_THAT(events_, ElementsAre("lost"));
+}
+
 TEST_F(OperationTableTest, ShutdownCancelsWhatIsQueued) {
   Create();
   ASSERT_TRUE(Submit().ok());
