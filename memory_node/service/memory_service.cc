@@ -58,6 +58,10 @@ grpc::ServerUnaryReactor* MemoryService::OpenSession(
     memory::v1::OpenSessionResponse* response) {
   const auto open = [&]() -> absl::Status {
     if (parts_.check_serving) FARKV_RETURN_IF_ERROR(parts_.check_serving());
+    // Nobody would renew or close it.
+    if (context->IsCancelled()) {
+      return absl::CancelledError("the caller has gone: nothing was opened");
+    }
     FARKV_ASSIGN_OR_RETURN(const OpenSessionCall call, FromProto(*request));
     FARKV_ASSIGN_OR_RETURN(SessionGrant grant, parts_.directory->Open(call));
     grant.node_id = addresses_.node_id;
