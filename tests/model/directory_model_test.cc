@@ -1,10 +1,11 @@
-// Random opens, reservations, stores, compressions, renewals, closes and
-// passing time on a Directory against a trivial model of it. Late stores (a
+// Random opens, reservations, stores, compressions, evictions, renewals, closes
+// and passing time on a Directory against a trivial model of it. Late stores (a
 // ticket kept while the session ends or the page is freed) and retries are part
 // of it. Prints the seed; random_run.h says how to replay it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 #include <set>
@@ -39,9 +40,13 @@ struct ModelPage {
   uint64_t slab_offset = 0;
   bool stored = false;
   int t2_bits = 0;  // 0: T1
+  uint64_t live = 0;
+  // T1: what was stored; T2: what lived when the page was made.
+  uint64_t readable = 0;
   // Of a T2 page: the T1 page that it was made from, in quarantine.
   Generation previous{};
   absl::Time until = absl::InfinitePast();
+  uint64_t previous_readable = 0;
 };
 
 struct ModelSession {
@@ -103,11 +108,15 @@ class DirectoryModel {
 
   void Check() {
     Expire();
-    size_t reserved = 0, stored = 0, t2 = 0;
+    size_t reserved = 0, stored = 0, t2 = 0, live = 0, t2_live = 0;
     for (const auto& [number, session] : sessions_) {
       for (const auto& [name, page] : session.pages) {
         ++(page.stored ? stored : reserved);
-        t2 += page.t2_bits != 0;
+        const auto rows = static_cast<size_t>(std::popcount(page.live));
+        live += rows;
+        if (page.t2_bits == 0) continue;
+        ++t2;
+        t2_live += rows;
       }
     }
     directory_.Sweep();
@@ -116,8 +125,8 @@ class DirectoryModel {
     ASSERT_EQ(stats.stored_pages, stored);
     ASSERT_EQ(stats.reserved_pages, reserved);
     ASSERT_EQ(stats.t2_pages, t2);
-    ASSERT_EQ(stats.live_rows, stored * kPageTokens);
-    ASSERT_EQ(stats.t2_live_rows, t2 * kPageTokens);
+    ASSERT_EQ(stats.live_rows, live);
+    ASSERT_EQ(stats.t2_live_rows, t2_live);
     const PagePoolStats pool = pool_.stats();
     ASSERT_EQ(pool.quarantined_pages, Quarantined(quarantine_));
     // A page that was given back under a late store counts until it is done.
@@ -290,6 +299,10 @@ class DirectoryModel {
     refuse_to_compress_ = random_.OneIn(5);
     Expire();
     ModelSession* session = Find(number);
+    for (uint64_t n = random_.Below(3); n > 0; --n) {
+      const PageName page = AnyPage();
+      call.evictions.push_back({page, {AnyRowsLeft(session, page)}});
+    }
     call.sequence_number =
         session == nullptr ? 1 : session->last_number + 1 + random_.Below(2);
     const auto result = directory_.Apply(call);
@@ -298,6 +311,38 @@ class DirectoryModel {
       return;
     }
     ApplyToModel(*session, call, result);
+  }
+
+  // Most often some of those that live, sometimes none, sometimes others too.
+  uint64_t AnyRowsLeft(const ModelSession* session, const PageName& name) {
+    if (random_.OneIn(8)) return ~uint64_t{0};
+    if (random_.OneIn(4) || session == nullptr) return 0;
+    const auto page = session->pages.find(name);
+    const uint64_t live = page == session->pages.end() ? 1 : page->second.live;
+    return live & ((random_.Below(uint64_t{1} << 32) << 32) |
+                   random_.Below(uint64_t{1} << 32));
+  }
+
+  void EvictInModel(ModelSession& session, const TierPlanCall& call,
+                    const TierPlanResult& result, size_t& freed) {
+    ASSERT_EQ(result.evictions.size(), call.evictions.size());
+    for (size_t i = 0; i < call.evictions.size(); ++i) {
+      const PageEviction& eviction = call.evictions[i];
+      const auto page = session.pages.find(eviction.page);
+      absl::StatusCode expected = absl::StatusCode::kOk;
+      if (page == session.pages.end() || !page->second.stored) {
+        expected = absl::StatusCode::kNotFound;
+      } else if ((eviction.live[0] & ~page->second.live) != 0) {
+        expected = absl::StatusCode::kInvalidArgument;
+      }
+      ASSERT_EQ(result.evictions[i].code(), expected) << result.evictions[i];
+      if (expected != absl::StatusCode::kOk) continue;
+      page->second.live = eviction.live[0];
+      if (page->second.live != 0) continue;
+      EndQuarantine(page->second);
+      session.pages.erase(page);
+      ++freed;
+    }
   }
 
   void ApplyToModel(ModelSession& session, const TierPlanCall& call,
@@ -328,6 +373,7 @@ class DirectoryModel {
       if (added) CheckUnique(page);
     }
     size_t freed = 0;
+    EvictInModel(session, call, *result, freed);
     for (const PageName& name : call.free) {
       const auto page = session.pages.find(name);
       if (page == session.pages.end()) continue;
@@ -405,6 +451,8 @@ class DirectoryModel {
     ASSERT_GT(moved.generation, page.generation);
     page.previous = page.generation;
     page.until = clock_.Now() + session.lease;
+    page.previous_readable = page.readable;
+    page.readable = page.live;
     quarantine_.emplace(page.until, 1);
     page.generation = moved.generation;
     page.slab_id = moved.slab_id;
@@ -497,14 +545,17 @@ class DirectoryModel {
       }
     }
     const bool copied = !random_.OneIn(4);
-    if (copied) {
+    // A repeat writes rows that are there, and brings none back.
+    if (copied && !late.ticket.was_stored) {
       PageHeader(late.ticket.pin.data(), kGeometry).set_live(0, kRows[0]);
     }
     directory_.Sweep();
     const absl::Status status = directory_.FinishStore(
         std::move(late.ticket), copied ? kRows : std::vector<uint64_t>());
     ASSERT_EQ(status.ok(), page != nullptr) << status;
-    if (page != nullptr && copied) page->stored = true;
+    if (page == nullptr || !copied || page->stored) return;
+    page->stored = true;
+    page->live = page->readable = kRows[0];
   }
 
   void Fetch() {
@@ -513,9 +564,11 @@ class DirectoryModel {
     Expire();
     ModelSession* session = Find(number);
     bool readable = false;
-    PageWanted wanted{name.page_index, Generation{1}, kRows};
+    std::vector<uint64_t> rows = kRows;
+    PageWanted wanted{name.page_index, Generation{1}, rows};
     if (session != nullptr && session->pages.contains(name)) {
       const ModelPage& page = session->pages.at(name);
+      uint64_t there = page.readable;
       readable = page.stored;
       wanted.generation = page.generation;
       wanted.tier = page.t2_bits == 0 ? Tier::kT1 : Tier::kT2;
@@ -525,7 +578,10 @@ class DirectoryModel {
         wanted.generation = page.previous;
         wanted.tier = Tier::kT1;
         wanted.t2_bits = 0;
+        there = page.previous_readable;
       }
+      if (random_.OneIn(2)) rows[0] = there;
+      readable = readable && (rows[0] & ~there) == 0;
       if (random_.OneIn(4)) {
         // Generations are above 0, and no page is T2 of 2 bits.
         if (random_.OneIn(2)) wanted.generation.value = 0;
