@@ -23,6 +23,7 @@ namespace {
 struct Part {
   size_t index = 0;  // in the request
   KvGeometry geometry;
+  uint64_t instance = 0;           // of the session
   std::vector<uint64_t> all_live;  // [KV head]
   std::vector<PagePin> pins;       // of the pages that have live rows
   std::vector<Run> runs;           // one per pin
@@ -162,7 +163,10 @@ absl::StatusOr<Part> PreparePart(const AttendContext& context,
   const DataCaller caller{sequence.session, call.epoch, call.tenant};
   Part part;
   part.index = index;
-  FARKV_ASSIGN_OR_RETURN(part.geometry, context.directory.CheckCaller(caller));
+  FARKV_ASSIGN_OR_RETURN(const CalledSession session,
+                         context.directory.CheckCaller(caller));
+  part.geometry = session.geometry;
+  part.instance = session.instance;
   FARKV_RETURN_IF_ERROR(CheckGeometry(request.geometry, part.geometry));
   if (call.layer < 0 || call.layer >= part.geometry.num_layers) {
     return absl::InvalidArgumentError(
@@ -182,7 +186,7 @@ absl::StatusOr<Part> PreparePart(const AttendContext& context,
   FARKV_RETURN_IF_ERROR(ViewPages(sequence, part, failed_page));
   if (sequence.has_previous) {
     FARKV_RETURN_IF_ERROR(context.scores.Apply(
-        sequence.session, call.layer, part.geometry, sequence.previous));
+        part.instance, call.layer, part.geometry, sequence.previous));
   }
   return part;
 }
@@ -281,7 +285,7 @@ absl::StatusOr<std::vector<std::byte>> AttendPages(
   for (Part& part : parts) {
     if (!request.sequences[part.index].scored) continue;
     part.leaves.step = call.step;
-    if (!context.scores.Keep(request.sequences[part.index].session, call.layer,
+    if (!context.scores.Keep(part.instance, call.layer,
                              std::move(part.leaves))) {
       context.metrics.lost_scores.Increment();
     }
@@ -293,13 +297,13 @@ absl::StatusOr<std::vector<std::byte>> AttendPages(
 absl::StatusOr<std::vector<std::byte>> CollectScores(
     const AttendContext& context, const DataCaller& caller,
     std::span<const std::byte> body) {
-  FARKV_ASSIGN_OR_RETURN(const KvGeometry geometry,
+  FARKV_ASSIGN_OR_RETURN(const CalledSession session,
                          context.directory.CheckCaller(caller));
   FARKV_ASSIGN_OR_RETURN(const ScoresRequest request,
                          DecodeScoresRequest(body));
   FARKV_ASSIGN_OR_RETURN(
       const std::vector<PageScores> pages,
-      context.scores.Collect(caller.session, geometry, request));
+      context.scores.Collect(session.instance, session.geometry, request));
   return EncodeScoresReply(pages);
 }
 

@@ -68,7 +68,7 @@ void DropPages(KeptLeaves& leaves, const std::vector<int32_t>& there) {
 }  // namespace
 
 std::shared_ptr<AttendScores::SessionScores> AttendScores::FindOrAdd(
-    const SessionId& session) {
+    uint64_t session) {
   absl::MutexLock lock(&mutex_);
   std::shared_ptr<SessionScores>& found = sessions_[session];
   if (found == nullptr) found = std::make_shared<SessionScores>();
@@ -101,7 +101,7 @@ absl::Status AttendScores::ApplyLocked(SessionScores& scores, int32_t layer,
   return absl::OkStatus();
 }
 
-absl::Status AttendScores::Apply(const SessionId& session, int32_t layer,
+absl::Status AttendScores::Apply(uint64_t session, int32_t layer,
                                  const KvGeometry& geometry,
                                  const AttendGlobals& globals) {
   const std::shared_ptr<SessionScores> scores = FindOrAdd(session);
@@ -109,8 +109,7 @@ absl::Status AttendScores::Apply(const SessionId& session, int32_t layer,
   return ApplyLocked(*scores, layer, geometry, globals);
 }
 
-bool AttendScores::Keep(const SessionId& session, int32_t layer,
-                        KeptLeaves leaves) {
+bool AttendScores::Keep(uint64_t session, int32_t layer, KeptLeaves leaves) {
   const std::shared_ptr<SessionScores> scores = FindOrAdd(session);
   absl::MutexLock lock(&scores->mutex);
   if (scores->forgotten) return true;
@@ -141,7 +140,7 @@ bool AttendScores::Keep(const SessionId& session, int32_t layer,
 }
 
 absl::StatusOr<std::vector<PageScores>> AttendScores::Collect(
-    const SessionId& session, const KvGeometry& geometry,
+    uint64_t session, const KvGeometry& geometry,
     const ScoresRequest& request) {
   const std::shared_ptr<SessionScores> scores = FindOrAdd(session);
   absl::MutexLock lock(&scores->mutex);
@@ -168,14 +167,16 @@ absl::StatusOr<std::vector<PageScores>> AttendScores::Collect(
 }
 
 void AttendScores::ForgetClosed(
-    const std::function<bool(const SessionId&)>& is_open) {
-  std::vector<SessionId> ids;
+    absl::FunctionRef<absl::flat_hash_set<uint64_t>()> open) {
+  std::vector<uint64_t> ids;
   {
     absl::MutexLock lock(&mutex_);
     for (const auto& [id, scores] : sessions_) ids.push_back(id);
   }
-  for (const SessionId& id : ids) {
-    if (is_open(id)) continue;
+  if (ids.empty()) return;
+  const absl::flat_hash_set<uint64_t> kept = open();
+  for (const uint64_t id : ids) {
+    if (kept.contains(id)) continue;
     std::shared_ptr<SessionScores> gone;
     {
       absl::MutexLock lock(&mutex_);

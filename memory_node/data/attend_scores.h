@@ -8,6 +8,9 @@
 // replaced by those of the next. Sums are fixed point, so their order does not
 // matter: bit for bit what the worker would have added itself.
 //
+// A session is named by its instance (CalledSession): a session that was closed
+// and opened again under its id starts without scores.
+//
 // Bounded: `max_bytes` of kept weights, beyond which a step's weights are not
 // kept (its mass is lost, counted); sums are bounded by the pages of sessions.
 // Thread-safe.
@@ -17,16 +20,16 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "common/base/ids.h"
 #include "common/layout/kv_geometry.h"
 #include "common/page/bodies.h"
 
@@ -55,21 +58,22 @@ class AttendScores {
   // Adds what is kept of (session, layer) if it is of the step of `globals`,
   // and keeps it no longer. `geometry` is the session's. INVALID_ARGUMENT for
   // globals that no attention can have; nothing is added then.
-  absl::Status Apply(const SessionId& session, int32_t layer,
+  absl::Status Apply(uint64_t session, int32_t layer,
                      const KvGeometry& geometry, const AttendGlobals& globals);
   // False when there is no room: none of `leaves` is kept then. Those of the
   // step that is there join it, pages that it has already excepted: a sequence
   // may come in several requests, and a request twice. Leaves of an older step,
   // or of one that was added already (a late repetition), are dropped.
-  bool Keep(const SessionId& session, int32_t layer, KeptLeaves leaves);
+  bool Keep(uint64_t session, int32_t layer, KeptLeaves leaves);
   // Applies the request's globals; returns the sums of its pages since the
   // collection before. The last collection again gets the same answer; an
   // older one FAILED_PRECONDITION.
-  absl::StatusOr<std::vector<PageScores>> Collect(const SessionId& session,
+  absl::StatusOr<std::vector<PageScores>> Collect(uint64_t session,
                                                   const KvGeometry& geometry,
                                                   const ScoresRequest& request);
-  // Forgets the sessions for which `is_open` is false.
-  void ForgetClosed(const std::function<bool(const SessionId&)>& is_open);
+  // Forgets the sessions that are not in `open`, which is called after those
+  // here were listed: one that is opened meanwhile is kept.
+  void ForgetClosed(absl::FunctionRef<absl::flat_hash_set<uint64_t>()> open);
 
   size_t kept_bytes() const { return kept_bytes_; }
   size_t num_sessions() const;
@@ -89,7 +93,7 @@ class AttendScores {
     std::vector<PageScores> answer ABSL_GUARDED_BY(mutex);  // to `collection`
   };
 
-  std::shared_ptr<SessionScores> FindOrAdd(const SessionId& session);
+  std::shared_ptr<SessionScores> FindOrAdd(uint64_t session);
   absl::Status ApplyLocked(SessionScores& scores, int32_t layer,
                            const KvGeometry& geometry,
                            const AttendGlobals& globals)
@@ -98,7 +102,7 @@ class AttendScores {
   const size_t max_bytes_;
   std::atomic<size_t> kept_bytes_{0};
   mutable absl::Mutex mutex_;
-  absl::flat_hash_map<SessionId, std::shared_ptr<SessionScores>> sessions_
+  absl::flat_hash_map<uint64_t, std::shared_ptr<SessionScores>> sessions_
       ABSL_GUARDED_BY(mutex_);
 };
 

@@ -300,9 +300,7 @@ DataPlane::Answer DataPlane::Scores(const DataCaller& caller,
 }
 
 void DataPlane::ForgetClosedSessions() {
-  scores_.ForgetClosed([this](const SessionId& session) {
-    return directory_.Describe(session).ok();
-  });
+  scores_.ForgetClosed([this] { return directory_.Instances(); });
 }
 
 void DataPlane::Send(const Incoming& incoming, Answer answer) {

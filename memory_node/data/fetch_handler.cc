@@ -58,8 +58,9 @@ absl::StatusOr<FetchedRows> FetchPages(Directory& directory,
                                        const DataCaller& caller, int32_t layer,
                                        std::span<const std::byte> body,
                                        RowMemory memory, DataMetrics& metrics) {
-  FARKV_ASSIGN_OR_RETURN(const KvGeometry geometry,
+  FARKV_ASSIGN_OR_RETURN(const CalledSession session,
                          directory.CheckCaller(caller));
+  const KvGeometry& geometry = session.geometry;
   FARKV_ASSIGN_OR_RETURN(const std::vector<FetchItem> items,
                          DecodeFetchRequest(body));
   std::vector<absl::StatusOr<PagePin>> pins =

@@ -71,8 +71,9 @@ absl::Status StorePage(Directory& directory, const DataCaller& caller,
 absl::StatusOr<std::vector<absl::StatusCode>> StorePages(
     Directory& directory, const DataCaller& caller,
     std::span<const std::byte> body, DataMetrics& metrics) {
-  FARKV_ASSIGN_OR_RETURN(const KvGeometry geometry,
+  FARKV_ASSIGN_OR_RETURN(const CalledSession session,
                          directory.CheckCaller(caller));
+  const KvGeometry& geometry = session.geometry;
   FARKV_ASSIGN_OR_RETURN(const WithRows<StoreRequest> request,
                          DecodeStoreRequest(body));
   FARKV_RETURN_IF_ERROR(CheckGeometry(geometry, request.message.geometry));

@@ -32,6 +32,13 @@ struct DataCaller {
   std::string tenant;
 };
 
+// A session that may be used now. `instance` tells it from every other session
+// of this node's life, those of the same id included.
+struct CalledSession {
+  KvGeometry geometry;
+  uint64_t instance = 0;
+};
+
 // The right to write one page. Pass it to Directory::FinishStore.
 struct StoreTicket {
   SessionId session;

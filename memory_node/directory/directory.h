@@ -28,6 +28,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -89,8 +90,8 @@ class Directory {
   // PERMISSION_DENIED otherwise.
   absl::StatusOr<TokenOwner> CheckToken(const SessionId& session,
                                         const std::string& token);
-  // OK and the session's geometry when `caller` may use its session now.
-  absl::StatusOr<KvGeometry> CheckCaller(const DataCaller& caller) const;
+  // OK when `caller` may use its session now.
+  absl::StatusOr<CalledSession> CheckCaller(const DataCaller& caller) const;
   // The caller copies into the ticket's page and then calls FinishStore, also
   // when the copy failed. ABORTED while another store of the page runs.
   absl::StatusOr<StoreTicket> BeginStore(const DataCaller& caller,
@@ -145,6 +146,8 @@ class Directory {
     bool draining = false;
   };
   Summary summary() const;
+  // Of the sessions that there are (CalledSession).
+  absl::flat_hash_set<uint64_t> Instances() const;
   // The one session that `pattern` names. NOT_FOUND or FAILED_PRECONDITION
   // when there is none; FAILED_PRECONDITION when a handle fits several.
   absl::StatusOr<SessionId> Resolve(const SessionPattern& pattern) const;

@@ -110,11 +110,11 @@ absl::StatusOr<Session*> Directory::FindForData(
   return session;
 }
 
-absl::StatusOr<KvGeometry> Directory::CheckCaller(
+absl::StatusOr<CalledSession> Directory::CheckCaller(
     const DataCaller& caller) const {
   absl::MutexLock lock(&mutex_);
   FARKV_ASSIGN_OR_RETURN(const Session* session, FindForData(caller));
-  return session->geometry;
+  return CalledSession{session->geometry, session->instance};
 }
 
 absl::StatusOr<StoreTicket> Directory::BeginStore(const DataCaller& caller,

@@ -67,6 +67,15 @@ DirectoryStats Directory::stats() const {
   return stats;
 }
 
+absl::flat_hash_set<uint64_t> Directory::Instances() const {
+  absl::MutexLock lock(&mutex_);
+  absl::flat_hash_set<uint64_t> instances;
+  for (const auto& [id, session] : sessions_) {
+    instances.insert(session->instance);
+  }
+  return instances;
+}
+
 absl::StatusOr<SessionId> Directory::Resolve(
     const SessionPattern& pattern) const {
   absl::MutexLock lock(&mutex_);

@@ -73,7 +73,7 @@ grpc::ServerUnaryReactor* MemoryService::OpenSession(
   };
   const absl::Status status = open();
   if (status.ok()) {
-    parts_.on_new_lease();
+    parts_.on_session_change();
     parts_.events->Refresh();
   }
   return AnswerUnary(context, status);
@@ -94,7 +94,7 @@ grpc::ServerUnaryReactor* MemoryService::RenewLeases(
     return absl::OkStatus();
   };
   const absl::Status status = renew();
-  if (status.ok()) parts_.on_new_lease();
+  if (status.ok()) parts_.on_session_change();
   return AnswerUnary(context, status);
 }
 
@@ -117,7 +117,7 @@ grpc::ServerUnaryReactor* MemoryService::ApplyTierPlan(
       FARKV_ASSIGN_OR_RETURN(const TierPlanResult result,
                              parts_.directory->Apply(call));
       // A page that moved leaves a quarantine that ends.
-      if (!result.moved.empty()) parts_.on_new_lease();
+      if (!result.moved.empty()) parts_.on_session_change();
       *response = ToProto(result);
       return absl::OkStatus();
     };
@@ -170,6 +170,7 @@ grpc::ServerUnaryReactor* MemoryService::CloseSession(
     return absl::OkStatus();
   };
   const absl::Status status = close();
+  if (status.ok()) parts_.on_session_change();
   parts_.events->Refresh();
   return AnswerUnary(context, status);
 }

@@ -33,8 +33,9 @@ class MemoryService final
   // carry 65,536 positions. Of ApplyTierPlan: plan_admission.h.
   static constexpr int kMaxDecisions = 32;
 
-  // Borrowed, outlive the service. `on_new_lease` runs after a lease was given
-  // that may end before all others. Plans that compress run on
+  // Borrowed, outlive the service. `on_session_change` runs after a lease was
+  // given that may end before all others, and after a session was closed of
+  // which others keep something. Plans that compress run on
   // `compress_executor` and decisions on `decide_executor`, so that other plans
   // do not wait for them; `decide` is memory_node/data/decide_handler.h. While
   // `check_serving` gives an error, OpenSession does; it may be empty.
@@ -45,7 +46,7 @@ class MemoryService final
     Executor* executor = nullptr;
     Executor* compress_executor = nullptr;
     Executor* decide_executor = nullptr;
-    std::function<void()> on_new_lease;
+    std::function<void()> on_session_change;
     std::function<absl::Status()> check_serving;
     std::function<absl::StatusOr<EvictionReply>(EvictionCall)> decide;
   };

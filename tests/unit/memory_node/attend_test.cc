@@ -498,11 +498,50 @@ TEST_F(AttendTest, ScoresOfASequenceInSeveralRequestsAddUpOnce) {
   }
 }
 
+// Its id is used again at once, its steps and collections count from 1 again.
+TEST_F(AttendTest, ASessionThatIsOpenedAgainHasNoScoresOfTheOneBefore) {
+  const auto collect = [&](AttendScores& scores,
+                           const std::vector<AttendPage>& pages) {
+    const AttendContext context{directory_, scores, threads_, data_metrics_};
+    const auto first = AttendPages(context, {"tenant", Epoch{77}, kLayer, 1},
+                                   EncodeAttendRequest(Request(pages)).value());
+    EXPECT_TRUE(first.ok()) << first.status();
+    const Root root = RootOf(DecodeAttendReply(*first)->front().subtrees);
+    ScoresRequest request;
+    request.num_query_heads = kQueryHeads;
+    request.collection = 1;
+    request.layers = {{kLayer, {1, root.m, root.l}}};
+    request.pages = {0, 1};
+    const auto reply =
+        CollectScores(context, Caller(), EncodeScoresRequest(request).value());
+    EXPECT_TRUE(reply.ok()) << reply.status();
+    return DecodeScoresReply(*reply).value();
+  };
+  const std::vector<AttendPage> one = {{0, StorePage(0), {}}};
+  ASSERT_EQ(collect(scores_, one).size(), 1u);
+  ASSERT_TRUE(Attend(Request(one), 2).ok());  // kept, never applied
+  directory_.Close(TestSession(1), Epoch{77}).value();
+  Open();
+  const std::vector<AttendPage> two = {{0, StorePage(0), {}},
+                                       {1, StorePage(1), {}}};
+
+  const auto found = collect(scores_, two);
+
+  AttendScores fresh;
+  const auto expected = collect(fresh, two);
+  ASSERT_EQ(expected.size(), 2u);
+  ASSERT_EQ(found.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(found[i].sums, expected[i].sums);
+}
+
 TEST_F(AttendTest, ClosedSessionsAreForgotten) {
   ASSERT_TRUE(Attend(Request({{0, StorePage(0), {}}})).ok());
   EXPECT_GT(scores_.kept_bytes(), 0u);
 
-  scores_.ForgetClosed([](const SessionId&) { return false; });
+  scores_.ForgetClosed([this] { return directory_.Instances(); });
+  EXPECT_GT(scores_.kept_bytes(), 0u);
+  directory_.Close(TestSession(1), Epoch{77}).value();
+  scores_.ForgetClosed([this] { return directory_.Instances(); });
 
   EXPECT_EQ(scores_.kept_bytes(), 0u);
   EXPECT_EQ(scores_.num_sessions(), 0u);
