@@ -15,9 +15,6 @@
 
 namespace farkv {
 
-// The most positions that a model file may name.
-inline constexpr int32_t kMaxPositions = 1 << 30;
-
 struct ModelConfig {
   std::string architecture;  // as in config.json, "Qwen3ForCausalLM"
   int32_t hidden_size = 0;

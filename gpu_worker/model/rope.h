@@ -10,6 +10,9 @@
 
 namespace farkv {
 
+// The most positions that a model file may name.
+inline constexpr int32_t kMaxPositions = 1 << 30;
+
 struct RopeScaling {
   enum class Kind : uint8_t {
     kNone,
