@@ -115,6 +115,8 @@ void AddGet(CLI::App& app, Invocation& v) {
       {"workers", "Workers", WorkerOutput, GetWorkers},
       {"pools", "Pools of nodes and workers", PoolOutput, GetPools},
       {"sessions", "Sessions on memory nodes", SessionOutput, GetSessions},
+      {"leases", "Leases of sessions, those that end first at the top",
+       LeaseOutput, GetLeases},
       {"sequences", "Sequences of workers", SequenceOutput, GetSequences},
       {"peers", "Who is connected to whom, and how", PeerOutput, GetPeers}};
   for (const Noun& noun : nouns) AddNoun(*get, noun, v);

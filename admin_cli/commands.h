@@ -16,6 +16,8 @@ int GetNodes(const CliOptions& options);
 int GetWorkers(const CliOptions& options);
 int GetPools(const CliOptions& options);
 int GetSessions(const CliOptions& options);
+// Of sessions, those that end first at the top.
+int GetLeases(const CliOptions& options);
 int GetSequences(const CliOptions& options);
 int GetPeers(const CliOptions& options);
 // Decisions of nodes and workers, newest first. `session` as `get` shows it, or

@@ -50,6 +50,37 @@ int GetProcesses(const CliOptions& options,
   return code;
 }
 
+// A row for each session of each node.
+int ListSessions(const CliOptions& options, Output output,
+                 void (*add)(const Session& session, const std::string& address,
+                             Output& output)) {
+  const int code = ForEachPeer(
+      options, options.nodes,
+      [&](AdminStub& stub, grpc::ClientContext* first,
+          const std::string& address) {
+        std::string token;
+        grpc::ClientContext* context = first;
+        std::unique_ptr<grpc::ClientContext> next;
+        do {
+          ListSessionsRequest request;
+          request.set_page_token(token);
+          ListSessionsResponse response;
+          const auto status = stub.ListSessions(context, request, &response);
+          if (!status.ok()) return status;
+          for (const Session& session : response.sessions()) {
+            add(session, address, output);
+          }
+          token = response.next_page_token();
+          next = std::make_unique<grpc::ClientContext>();
+          next->set_deadline(first->deadline());
+          context = next.get();
+        } while (!token.empty());
+        return grpc::Status::OK;
+      });
+  output.Print(options.output, std::cout);
+  return code;
+}
+
 }  // namespace
 
 int GetNodes(const CliOptions& options) {
@@ -99,32 +130,13 @@ int GetPeers(const CliOptions& options) {
 }
 
 int GetSessions(const CliOptions& options) {
-  Output output = SessionOutput();
-  const int code = ForEachPeer(
-      options, options.nodes,
-      [&](AdminStub& stub, grpc::ClientContext* first,
-          const std::string& address) {
-        std::string token;
-        grpc::ClientContext* context = first;
-        std::unique_ptr<grpc::ClientContext> next;
-        do {
-          ListSessionsRequest request;
-          request.set_page_token(token);
-          ListSessionsResponse response;
-          const auto status = stub.ListSessions(context, request, &response);
-          if (!status.ok()) return status;
-          for (const Session& session : response.sessions()) {
-            AddSession(session, address, output);
-          }
-          token = response.next_page_token();
-          next = std::make_unique<grpc::ClientContext>();
-          next->set_deadline(first->deadline());
-          context = next.get();
-        } while (!token.empty());
-        return grpc::Status::OK;
-      });
-  output.Print(options.output, std::cout);
-  return code;
+  return ListSessions(options, SessionOutput(), AddSession);
+}
+
+int GetLeases(const CliOptions& options) {
+  CliOptions by_end = options;
+  if (by_end.output.sort_by.empty()) by_end.output.sort_by = "remaining";
+  return ListSessions(by_end, LeaseOutput(), AddLease);
 }
 
 int GetSequences(const CliOptions& options) {

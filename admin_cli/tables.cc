@@ -131,6 +131,24 @@ void AddSession(const Session& session, const std::string& address,
        Seconds(session.lease_remaining()), Seconds(session.age())});
 }
 
+Output LeaseOutput() {
+  return Output("LeaseList", {{"SESSION", "id"},
+                              {"NODE", "node"},
+                              {"WORKER", "worker"},
+                              {"REMAINING", "remaining"},
+                              {"PAGES", "pages"},
+                              {"BYTES", "bytes"},
+                              {"TENANT", "tenant", true}});
+}
+
+void AddLease(const Session& session, const std::string& address,
+              Output& output) {
+  output.AddRow({ShownSession(session.session_id()), address,
+                 session.worker_id(), Seconds(session.lease_remaining()),
+                 session.pages(), FormatBytes(session.bytes()),
+                 session.tenant()});
+}
+
 Output SequenceOutput() {
   return Output("SequenceList", {{"REQUEST", "requestId"},
                                  {"SESSION", "sessionId"},

@@ -14,6 +14,7 @@ Output NodeOutput();
 Output WorkerOutput();
 Output PoolOutput();
 Output SessionOutput();
+Output LeaseOutput();
 Output SequenceOutput();
 Output PeerOutput();
 Output ConfigOutput();
@@ -29,6 +30,8 @@ void AddWorker(const farkv::admin::v1::GetProcessResponse& process,
 void AddPool(const farkv::admin::v1::Pool& pool, Output& output);
 void AddSession(const farkv::admin::v1::Session& session,
                 const std::string& address, Output& output);
+void AddLease(const farkv::admin::v1::Session& session,
+              const std::string& address, Output& output);
 void AddSequence(const farkv::admin::v1::Sequence& sequence, Output& output);
 void AddPeer(const farkv::admin::v1::Peer& peer, const std::string& address,
              Output& output);

@@ -96,8 +96,10 @@ TEST_F(FarkvctlTest, AWorkersSessionKeepsANodeFromBeingDrained) {
       {"--memory-nodes=" + absl::StrJoin(cluster_->Addresses(), ",")});
   ASSERT_TRUE(worker.ok()) << worker.status();
 
+  const ProgramResult leases = Ctl({"get", "leases", "--no-headers"});
   const ProgramResult begun = Ctl({"drain", node_, "--yes", "--no-wait"});
 
+  EXPECT_THAT(leases.output, AllOf(HasSubstr(node_), HasSubstr("worker-")));
   EXPECT_EQ(begun.exit_code, 0);
   EXPECT_EQ(begun.output, node_ + ": draining, 1 left\n");
   EXPECT_EQ(Ctl({"undrain", node_}).exit_code, 0);

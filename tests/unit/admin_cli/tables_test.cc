@@ -71,6 +71,33 @@ TEST(TablesTest, ASequenceShowsItsLossyTokensWhenThereIsRoom) {
               ::testing::Not(::testing::HasSubstr("LOSSY")));
 }
 
+Session SessionWithLease(const char* id, int64_t seconds) {
+  Session session;
+  session.set_session_id(id);
+  session.set_worker_id("w1");
+  session.set_tenant("blue");
+  session.set_pages(7);
+  session.set_bytes(4096);
+  session.mutable_lease_remaining()->set_seconds(seconds);
+  return session;
+}
+
+TEST(TablesTest, LeasesAreInOrderOfTheirEndWhateverItsUnit) {
+  Output output = LeaseOutput();
+  AddLease(SessionWithLease("aaaa", 70), "a:1", output);
+  AddLease(SessionWithLease("bbbb", 9), "a:1", output);
+  OutputOptions by_end;
+  by_end.sort_by = "remaining";
+  std::stringstream out;
+
+  output.Print(by_end, out);
+
+  EXPECT_THAT(out.str(),
+              ::testing::ContainsRegex("62626262 +a:1 +w1 +9s +7 +4KiB *\n"
+                                       "61616161 +a:1 +w1 +1m10s +7 +4KiB"));
+  EXPECT_THAT(Shown(output, "wide"), ::testing::HasSubstr("blue"));
+}
+
 TEST(TablesTest, SettingsAreInOrderOfTheirNames) {
   Output output = ConfigOutput();
   AddConfig(Process(), "a:1", output);
