@@ -11,7 +11,7 @@
 namespace farkv::bench {
 namespace {
 
-constexpr char kNames[] =
+constexpr char kTraceNames[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 constexpr int kMinConstants = 4, kMaxConstants = 8;
 // Of T2: the lines that stand in the prompt with their values, and how far back
@@ -106,7 +106,7 @@ class RestatedTraceTask : public AccuracyTask {
       : num_definitions_(num_definitions) {}
   const char* model() const override { return "reasoner"; }
   Program Make(ProgramDraws draws) const override {
-    std::string names = draws.Shuffled(kNames);
+    std::string names = draws.Shuffled(kTraceNames);
     const int num_constants =
         kMinConstants + draws.Below(kMaxConstants - kMinConstants + 1);
     Trace trace = BeginTrace(std::move(names), num_constants, draws);
@@ -127,7 +127,8 @@ class TraceTask : public AccuracyTask {
   explicit TraceTask(int num_lines) : num_lines_(num_lines) {}
   const char* model() const override { return "reasoner"; }
   Program Make(ProgramDraws draws) const override {
-    Trace trace = BeginTrace(draws.Shuffled(kNames), kNumFirstLines, draws);
+    Trace trace =
+        BeginTrace(draws.Shuffled(kTraceNames), kNumFirstLines, draws);
     while (trace.num_defined() < num_lines_) {
       const int line = trace.num_defined();
       const int left = draws.Below(line - kLeastDistance + 1);
