@@ -210,6 +210,7 @@ class NodeLink {
   void CloseAll();
   bool CloseOnNode(RemoteSession& session);
   absl::Time NextLateClose() const;
+  void CloseLater(std::shared_ptr<RemoteSession> session);
   void CloseOneLate();
   static bool IsUnanswered(const absl::Status& status);
   void RunTimers();

@@ -105,7 +105,11 @@ void NodeLink::RunClose(const CloseCommand& command) {
   });
   if (command.session->lost.exchange(true, std::memory_order_acq_rel)) return;
   if (CloseOnNode(*command.session)) return;
-  unclosed_.push_back(command.session);
+  CloseLater(command.session);
+}
+
+void NodeLink::CloseLater(std::shared_ptr<RemoteSession> session) {
+  unclosed_.push_back(std::move(session));
   next_late_close_ = clock_.Now() + options_.repeat_pause;
 }
 

@@ -92,6 +92,10 @@ void NodeLink::Cancel(Command command) {
 void NodeLink::RunOpen(const OpenCommand& command) {
   auto session = std::make_shared<RemoteSession>();
   session->id = command.session;
+  // What an open without an answer may have left is this session now.
+  std::erase_if(unclosed_, [&](const std::shared_ptr<RemoteSession>& left) {
+    return left->id == command.session;
+  });
   SessionReady ready{command.sequence, options_.index, session};
   if (!healthy()) {
     ready.session = absl::UnavailableError(
@@ -101,6 +105,11 @@ void NodeLink::RunOpen(const OpenCommand& command) {
              !grant.ok()) {
     ready.session = grant.status();
     if (ReasonOf(grant.status()) == ErrorReason::kDraining) NoteDraining(true);
+    if (IsUnanswered(grant.status())) {
+      // The node may have opened it all the same.
+      SetFence(*session, clock_.Now(), granted_lease_);
+      CloseLater(session);
+    }
   } else {
     sessions_.push_back({command.sequence, session});
   }

@@ -495,26 +495,89 @@ TEST_F(NodeLinkTest, AStopWaitsForOneUnansweredCloseOnly) {
   EXPECT_THAT(asked, SizeIs(1));
 }
 
+bool Eventually(const std::function<bool()>& condition) {
+  const absl::Time end = absl::Now() + kLong;
+  while (!condition() && absl::Now() < end) std::this_thread::yield();
+  return condition();
+}
+
 TEST_F(NodeLinkTest, WhatEndsWhileItsNodeIsAwayIsClosedWhenItIsBack) {
   tiering_.heartbeat = absl::Milliseconds(100);
   ASSERT_TRUE(Connect([](ControlCalls&) {}).ok());
   const auto ended = OpenSession(1);
   const auto stays = OpenSession(2);
-  const auto wait_for = [](auto condition) {
-    const absl::Time end = absl::Now() + kLong;
-    while (!condition() && absl::Now() < end) std::this_thread::yield();
-    return condition();
-  };
-
   network_.SetFrozen(node_.port(), true);
-  ASSERT_TRUE(wait_for([this] { return !link_->healthy(); }));
+  ASSERT_TRUE(Eventually([this] { return !link_->healthy(); }));
   link_->CloseSession(ended);
   Next<CommandDone>();
   EXPECT_EQ(node_.sessions(), 2);
   network_.SetFrozen(node_.port(), false);
 
-  EXPECT_TRUE(wait_for([this] { return node_.sessions() == 1; }));
+  EXPECT_TRUE(Eventually([this] { return node_.sessions() == 1; }));
   EXPECT_FALSE(stays->lost);
+}
+
+// Opens sessions whose answers are lost while `lose` is set.
+void LoseOpens(ControlCalls& control, std::atomic<bool>& lose) {
+  control.open_session =
+      [&lose, open = control.open_session](
+          const OpenSessionCall& call,
+          absl::Duration timeout) -> absl::StatusOr<SessionGrant> {
+    auto grant = open(call, timeout);
+    if (lose) return absl::DeadlineExceededError("no answer");
+    return grant;
+  };
+}
+
+TEST_F(NodeLinkTest, AnOpenWithoutAnAnswerLeavesNoSessionBehind) {
+  repeat_pause_ = absl::Milliseconds(1);
+  std::atomic<bool> lose = false;
+  ASSERT_TRUE(
+      Connect([&](ControlCalls& control) { LoseOpens(control, lose); }).ok());
+  lose = true;
+
+  link_->OpenSession(SequenceId{1}, SessionId::Random());
+
+  EXPECT_FALSE(Next<SessionReady>().session.ok());
+  EXPECT_TRUE(Eventually([this] { return node_.sessions() == 0; }));
+  link_->Stop();
+}
+
+TEST_F(NodeLinkTest, AnOpenThatIsRepeatedIsNotClosedForTheFirstOne) {
+  repeat_pause_ = absl::Milliseconds(50);
+  std::atomic<bool> lose = false;
+  absl::Mutex mutex;
+  std::vector<SessionId> closed;
+  ASSERT_TRUE(Connect([&](ControlCalls& control) {
+                LoseOpens(control, lose);
+                control.close_session = [&, close = control.close_session](
+                                            SessionId session, Epoch epoch,
+                                            uint64_t number,
+                                            absl::Duration timeout) {
+                  absl::MutexLock lock(&mutex);
+                  closed.push_back(session);
+                  return close(session, epoch, number, timeout);
+                };
+              }).ok());
+  const SessionId repeated = SessionId::Random(), lost = SessionId::Random();
+  lose = true;
+  link_->OpenSession(SequenceId{1}, repeated);
+  EXPECT_FALSE(Next<SessionReady>().session.ok());
+  lose = false;
+  link_->OpenSession(SequenceId{1}, repeated);
+  EXPECT_TRUE(Next<SessionReady>().session.ok());
+
+  // Closed later than the first would have been.
+  lose = true;
+  link_->OpenSession(SequenceId{2}, lost);
+  EXPECT_FALSE(Next<SessionReady>().session.ok());
+  const auto is_closed = [&](SessionId session) {
+    absl::MutexLock lock(&mutex);
+    return std::count(closed.begin(), closed.end(), session) > 0;
+  };
+  EXPECT_TRUE(Eventually([&] { return is_closed(lost); }));
+  EXPECT_FALSE(is_closed(repeated));
+  link_->Stop();
 }
 
 TEST_F(NodeLinkTest, ACloseThatWasNotAnsweredKeepsNoLaterStopFromClosing) {
