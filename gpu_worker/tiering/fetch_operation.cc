@@ -110,7 +110,7 @@ absl::Status FetchOperation::Accept(absl::StatusOr<Message> reply) {
   // An earlier try may have left a copy.
   copy_ = nullptr;
   if (reinterpret_cast<uintptr_t>(rows) % kAlignment != 0) {
-    copy_ = AllocateHostRows(decoded.rows.size());
+    FARKV_ASSIGN_OR_RETURN(copy_, AllocateHostRows(decoded.rows.size()));
     std::memcpy(copy_.get(), rows, decoded.rows.size());
     rows = copy_.get();
   }
@@ -223,7 +223,8 @@ absl::StatusOr<HostRows> FetchOperation::Decode(const FetchPage& page,
   const KvGeometry& geometry = spec_.geometry;
   const auto count = static_cast<size_t>(std::popcount(page.slots));
   const size_t part_bytes = T2HeadLayout::Of(geometry, page.t2_bits).head_bytes;
-  HostRows block = AllocateHostRows(geometry.BlockBytes(count));
+  FARKV_ASSIGN_OR_RETURN(HostRows block,
+                         AllocateHostRows(geometry.BlockBytes(count)));
   for (size_t h = 0; h < static_cast<size_t>(geometry.num_kv_heads); ++h) {
     std::byte* keys = block.get() + geometry.KeyOffset(count, h, 0);
     std::byte* values = block.get() + geometry.ValueOffset(count, h, 0);

@@ -54,17 +54,23 @@ void RemoteTier::Store(Sequence& sequence, const T0Lines& lines) {
     }
     if (page.state == StoreState::kStoring) continue;
     if (!stores_.HasRoom()) return;
-    const RemotePage& place = remote.pages[static_cast<size_t>(i)];
+    RemotePage& place = remote.pages[static_cast<size_t>(i)];
     if (place.node < 0 || now < place.retry_at) continue;
     const auto& session = remote.nodes[static_cast<size_t>(place.node)].session;
     if (session == nullptr || !session->Usable(now) ||
         !link(place.node).healthy()) {
       continue;
     }
+    const absl::Status started =
+        stores_.Start(sequence.id, sequence.spec.session, page, place, lines,
+                      link(place.node));
+    if (!started.ok()) {
+      // Its rows stay in T0 meanwhile.
+      place.retry_at = now + kFirstRetry;
+      return;
+    }
     page.state = StoreState::kStoring;
     page.sent = true;
-    stores_.Start(sequence.id, sequence.spec.session, page, place, lines,
-                  link(place.node));
   }
 }
 

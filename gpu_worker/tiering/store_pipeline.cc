@@ -54,7 +54,7 @@ class StoreJob : public std::enable_shared_from_this<StoreJob> {
  public:
   StoreJob(const KvGeometry& geometry, SequenceId sequence, SessionId session,
            int32_t page_index, std::vector<PagePlace> places, NodeLink& link,
-           Inbox& inbox, absl::Duration timeout)
+           Inbox& inbox, absl::Duration timeout, HostRows rows)
       : geometry_(geometry),
         sequence_(sequence),
         session_(session),
@@ -63,8 +63,7 @@ class StoreJob : public std::enable_shared_from_this<StoreJob> {
         link_(link),
         inbox_(inbox),
         timeout_(timeout),
-        rows_(AllocateHostRows(static_cast<size_t>(geometry.num_layers) *
-                               LayerBytes())) {}
+        rows_(std::move(rows)) {}
 
   std::byte* Rows(int layer) {
     return rows_.get() + static_cast<size_t>(layer) * LayerBytes();
@@ -206,12 +205,13 @@ StorePipeline::StorePipeline(Device& device, const KvGeometry& geometry,
                   geometry.BlockBytes(kPageTokens)),
       stream_(device.NewStream()) {}
 
-void StorePipeline::Start(SequenceId sequence, SessionId session,
-                          const Page& page, const RemotePage& remote,
-                          const T0Lines& lines, NodeLink& link) {
-  auto job =
-      std::make_shared<StoreJob>(geometry_, sequence, session, page.index,
-                                 remote.places, link, inbox_, timeout_);
+absl::Status StorePipeline::Start(SequenceId sequence, SessionId session,
+                                  const Page& page, const RemotePage& remote,
+                                  const T0Lines& lines, NodeLink& link) {
+  FARKV_ASSIGN_OR_RETURN(HostRows rows, AllocateHostRows(page_bytes_));
+  auto job = std::make_shared<StoreJob>(geometry_, sequence, session,
+                                        page.index, remote.places, link, inbox_,
+                                        timeout_, std::move(rows));
   std::vector<CopyPiece> pieces;
   for (int layer = 0; layer < geometry_.num_layers; ++layer) {
     AddPieces(geometry_, layer, page, lines, job->Rows(layer), pieces);
@@ -225,6 +225,7 @@ void StorePipeline::Start(SequenceId sequence, SessionId session,
       job->Send();
     });
   });
+  return absl::OkStatus();
 }
 
 }  // namespace farkv

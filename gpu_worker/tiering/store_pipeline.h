@@ -14,6 +14,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "common/async/executor.h"
 #include "common/layout/kv_geometry.h"
 #include "gpu_worker/tiering/node_access.h"
@@ -42,8 +43,10 @@ class StorePipeline {
   void SetFilter(StoredRowsFilter filter) { filter_ = std::move(filter); }
 
   // Starts the store of a full page; its groups are resident, or destroyed.
-  void Start(SequenceId sequence, SessionId session, const Page& page,
-             const RemotePage& remote, const T0Lines& lines, NodeLink& link);
+  // RESOURCE_EXHAUSTED, and nothing has begun, without host memory for it.
+  absl::Status Start(SequenceId sequence, SessionId session, const Page& page,
+                     const RemotePage& remote, const T0Lines& lines,
+                     NodeLink& link);
   // Call for each PageStored.
   void Finished(const PageStored& stored) { bytes_ -= stored.rows_bytes; }
   // Waits until no copy reads T0 any more: before lines are given back.
