@@ -259,6 +259,10 @@ TEST(MatMulTest, EveryKernelComputesTheDefinition) {
 TEST(MatMulTest, ARowKeepsItsBitsInAnyCompanyOverTheShapesOfRealModels) {
   for (const matmul::Kernel kernel : KernelsOfThisCpu()) {
     for (const Shape shape : kModelShapes) {
+#ifdef FARKV_SANITIZED
+      // The release build looks at all of them.
+      if (shape.rows > 600 || shape.cols > 600) continue;
+#endif
       ExpectRowsKeepTheirBits(kernel, shape, kRowCounts);
     }
   }
