@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/telemetry/log.h"
 #include "gpu_worker/engine/engine_loop.h"
@@ -231,7 +232,7 @@ void Engine::Loop::WaitForRoom(RunningSequence& alone,
     if (sequence->parked) cache_->Park(sequence->id);
   }
   if (cache_->t0_usage().used_bytes < used) return;
-  const absl::Time now = absl::Now();
+  const absl::Time now = Clock::Boottime().Now();
   full_since_ = std::min(full_since_, now);
   const bool may_wait = now - full_since_ < 2 * options_.tiering.rpc_timeout;
   if (may_wait && cache_->WaitForRoom(kRoomWait)) return;
@@ -280,7 +281,7 @@ bool Engine::Loop::IsMoot(const Batch& batch) const {
 }
 
 absl::Status Engine::Loop::TryStep(const Batch& batch) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = Clock::Boottime().Now();
   const std::vector<int64_t> rows = ChooseRows(batch, decoder_->max_rows());
   const StepInput input =
       BuildInput(batch, rows, [this](const RunningSequence& sequence) {
@@ -305,9 +306,11 @@ absl::Status Engine::Loop::TryStep(const Batch& batch) {
       logits_);
   if (!status.ok()) {
     cache_->Discard();
+    CountLateLayers();
     return status;
   }
-  FARKV_RETURN_IF_ERROR(cache_->Commit());
+  FARKV_RETURN_IF_ERROR(
+      cache_->Commit([this, &batch] { return IsMoot(batch); }));
   full_since_ = absl::InfiniteFuture();
   if (options_.await_stores_every > 0 &&
       ++steps_ % options_.await_stores_every == 0) {
@@ -315,9 +318,18 @@ absl::Status Engine::Loop::TryStep(const Batch& batch) {
     cache_->Drain(options_.tiering.rpc_timeout).IgnoreError();
   }
   metrics_.steps.Increment();
-  metrics_.step_seconds.Observe(absl::ToDoubleSeconds(absl::Now() - start));
+  CountLateLayers();
+  metrics_.step_seconds.Observe(
+      absl::ToDoubleSeconds(Clock::Boottime().Now() - start));
   Deliver(batch, rows, logits_);
   return absl::OkStatus();
+}
+
+// At the step, as steps are: operators compare the two.
+void Engine::Loop::CountLateLayers() {
+  const int64_t late = cache_->late_layers();
+  metrics_.late_fetches.Increment(
+      static_cast<double>(late - std::exchange(late_layers_counted_, late)));
 }
 
 void Engine::Loop::Deliver(const Batch& batch, std::span<const int64_t> rows,

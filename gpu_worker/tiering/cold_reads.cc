@@ -21,7 +21,8 @@ constexpr uint64_t kRequestBytes = uint64_t{8} << 20;
 // operations at a time.
 constexpr int kMaxOperationsAhead = 160;
 // How soon a fetch that was refused for want of room is tried again.
-constexpr absl::Duration kRefusedPause = absl::Milliseconds(1);
+constexpr absl::Duration kFirstRefusedPause = absl::Milliseconds(1);
+constexpr absl::Duration kLongestRefusedPause = absl::Milliseconds(64);
 
 }  // namespace
 
@@ -75,6 +76,7 @@ absl::Status ColdReads::Begin(std::span<StepPart> parts,
   parts_ = parts;
   ++step_number_;
   waited_ = absl::ZeroDuration();
+  last_late_layer_ = -1;
   layer_in_use_ = -1;
   for (StepPart& part : parts_) {
     SequenceReads& reads = part.sequence->reads;
@@ -241,26 +243,42 @@ bool ColdReads::HasRoomAhead(uint64_t bytes, int operations) const {
 
 // Two tries of fetch_timeout each; the margin is for checking the rows.
 absl::Time ColdReads::FetchDeadline() const {
-  return absl::Now() + 2 * options_.fetch_timeout + absl::Seconds(1);
+  return Clock::Boottime().Now() + 2 * options_.fetch_timeout +
+         absl::Seconds(1);
 }
 
 absl::Status ColdReads::Await(std::shared_ptr<FetchOperation>& fetch,
                               NodeLink& link, absl::Time end) {
+  absl::Duration pause = kFirstRefusedPause;
   for (;;) {
-    absl::Status status = fetch->Wait(end - absl::Now());
-    if (!absl::IsResourceExhausted(status) || absl::Now() >= end) {
+    absl::Status status = fetch->Wait(end - Clock::Boottime().Now());
+    if (!absl::IsResourceExhausted(status) ||
+        Clock::Boottime().Now() + pause >= end) {
       return status;
     }
     // Fetches of other layers and sequences make room when they end.
-    absl::SleepFor(kRefusedPause);
+    absl::SleepFor(pause);
+    pause = std::min(2 * pause, kLongestRefusedPause);
     fetch = FetchOperation::Start(fetch->spec(), link, load_);
   }
 }
 
+// A layer is late once in a step, however many fetches, nodes and sequences it
+// is made of.
+void ColdReads::NoteLate(Sequence& sequence, int layer) {
+  const auto& fetches = sequence.reads.layers[static_cast<size_t>(layer)];
+  if (std::all_of(fetches.begin(), fetches.end(),
+                  [](const auto& fetch) { return fetch->done(); })) {
+    return;
+  }
+  ++sequence.stats.late_fetches;
+  if (std::exchange(last_late_layer_, layer) != layer) ++late_layers_;
+}
+
 absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
                                    std::vector<ColdBlock>& blocks) {
+  NoteLate(sequence, layer);
   for (auto& fetch : sequence.reads.layers[static_cast<size_t>(layer)]) {
-    if (!fetch->done()) ++sequence.stats.late_fetches;
     const int32_t page = fetch->spec().pages.front().page_index;
     const int node = sequence.remote.pages[static_cast<size_t>(page)].node;
     NodeLink& link = *links_[static_cast<size_t>(node)];
@@ -270,9 +288,7 @@ absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
     if (!status.ok()) {
       const std::string why = absl::StrCat(Where(sequence, link, layer, page),
                                            ": ", status.message());
-      if (absl::IsResourceExhausted(status)) {
-        return absl::FailedPreconditionError(why);
-      }
+      // So is a node that has had no room for all this time.
       if (link.healthy() && !absl::IsUnavailable(status)) {
         sequence.remote.distrusted.insert(node);
       }

@@ -64,6 +64,8 @@ class ColdReads {
       int layer, Stream& stream, std::vector<SequenceId>& failed);
   // What the step has waited for rows so far.
   absl::Duration waited() const { return waited_; }
+  // Layers of all steps that had to wait for fetched rows.
+  int64_t late_layers() const { return late_layers_; }
   // After the stream was synchronised: ABORTED when a mapped page was given
   // away, or a lease ran out, while the step read it.
   absl::Status Recheck() const;
@@ -120,6 +122,7 @@ class ColdReads {
                                  const PagePlace& place, int layer) const;
   void Fetch(Sequence& sequence, int layer, std::span<const ReadPage> pages,
              std::vector<std::shared_ptr<FetchOperation>>& fetches);
+  void NoteLate(Sequence& sequence, int layer);
   bool LeaseHolds(const Sequence& sequence, int node) const;
   absl::Status CheckMapped(Sequence& sequence, const ReadPage& read, int layer);
   // Of a page that no node has any more: UNAVAILABLE.
@@ -156,6 +159,8 @@ class ColdReads {
   std::span<StepPart> parts_;
   uint64_t step_number_ = 0;
   absl::Duration waited_;
+  int64_t late_layers_ = 0;
+  int last_late_layer_ = -1;  // of this step
   // Of the layer that Layer() returned last.
   std::vector<std::vector<ColdBlock>> blocks_;
   // Copies for devices that cannot read host memory, and their layer.

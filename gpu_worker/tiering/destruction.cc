@@ -57,7 +57,8 @@ absl::Status Decide(Sequence& sequence, PendingEvent& pending,
     tools.pushdown->CollectScores(sequence);
   }
   if (!needs.keys && !needs.values && !needs.mass) {
-    return DecideLayers(sequence, pending, tools.geometry, nullptr, nullptr);
+    return DecideLayers(sequence, pending, tools.geometry, nullptr, nullptr,
+                        tools.is_moot);
   }
   const size_t heads_before = pending.rows.kept.size();
   const int64_t non_finite_before = pending.rows.num_non_finite;
@@ -65,8 +66,9 @@ absl::Status Decide(Sequence& sequence, PendingEvent& pending,
                    tools.nodes->MayDecide(sequence, pending.event.policy);
   RowReader reader(sequence, tools.lines, tools.geometry, tools.stream,
                    tools.reads, tools.layer_timeout);
-  const absl::Status decided = DecideLayers(
-      sequence, pending, tools.geometry, &reader, ask ? tools.nodes : nullptr);
+  const absl::Status decided =
+      DecideLayers(sequence, pending, tools.geometry, &reader,
+                   ask ? tools.nodes : nullptr, tools.is_moot);
   // With nodes that decide nothing is mapped, so this holds.
   if (absl::Status status = reader.Recheck(); !status.ok()) {
     pending.rows.kept.resize(heads_before);
@@ -198,6 +200,7 @@ bool Try(Sequence& sequence, PendingEvent& pending,
          const DestructionTools& tools) {
   const size_t decided_before = pending.rows.kept.size();
   const absl::Status status = Decide(sequence, pending, tools);
+  if (absl::IsCancelled(status)) return false;
   if (!status.ok()) {
     const bool got_further = pending.rows.kept.size() > decided_before;
     Postpone(sequence, got_further, status, tools.clock.Now());

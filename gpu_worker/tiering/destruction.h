@@ -12,6 +12,7 @@
 #define FARKV_GPU_WORKER_TIERING_DESTRUCTION_H_
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -48,6 +49,9 @@ struct DestructionTools {
   ColdReads* reads = nullptr;
   Pushdown* pushdown = nullptr;
   NodeDecisions* nodes = nullptr;
+  // Asked before each layer: the event is left pending, as far as it is
+  // decided, once nobody wants it. Empty: never.
+  std::function<bool()> is_moot = {};
 };
 
 inline constexpr int kMaxEventTries = 6;

@@ -176,13 +176,17 @@ KeptRows RowsOf(NodeDecisions::Layer layer) {
 
 absl::Status DecideLayers(const Sequence& sequence, PendingEvent& pending,
                           const KvGeometry& geometry, RowReader* reader,
-                          NodeDecisions* nodes) {
+                          NodeDecisions* nodes,
+                          const std::function<bool()>& is_moot) {
   const Decider decider(sequence, pending, geometry, reader);
   const bool shared = NeedsOf(pending.event.policy).shared_by_heads;
   KeptRows& rows = pending.rows;
   const auto decided = static_cast<int>(rows.kept.size());
   for (int layer = decided / geometry.num_kv_heads; layer < geometry.num_layers;
        ++layer) {
+    if (is_moot && is_moot()) {
+      return absl::CancelledError("nobody wants this event");
+    }
     if (nodes != nullptr) {
       auto made = nodes->DecideLayer(sequence, pending, layer, *reader);
       if (made.ok()) {

@@ -5,6 +5,7 @@
 #define FARKV_GPU_WORKER_TIERING_EVICTION_DECISION_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,10 +35,12 @@ std::vector<int64_t> LivePositionsOf(const PageTable& table, int layer,
 // After an error that has the layers before it. `reader` is null when the
 // policy needs neither keys nor values; `nodes` is null unless nodes may be
 // asked: from the first layer on at which they fail, rows are read. Errors are
-// those of reading rows and of the policy.
+// those of reading rows and of the policy; CANCELLED when `is_moot`, asked
+// before each layer, says so.
 absl::Status DecideLayers(const Sequence& sequence, PendingEvent& pending,
                           const KvGeometry& geometry, RowReader* reader,
-                          NodeDecisions* nodes);
+                          NodeDecisions* nodes,
+                          const std::function<bool()>& is_moot);
 
 }  // namespace farkv
 

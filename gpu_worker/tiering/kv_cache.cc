@@ -260,7 +260,7 @@ absl::StatusOr<LayerView> KvCache::Impl::PrepareLayer(int layer) {
   return view;
 }
 
-absl::Status KvCache::Impl::Commit() {
+absl::Status KvCache::Impl::Commit(const std::function<bool()>& is_moot) {
   if (!step.active()) {
     return absl::FailedPreconditionError("Commit: no step was begun");
   }
@@ -280,7 +280,7 @@ absl::Status KvCache::Impl::Commit() {
     NoteSelectedStep(part, lines, geometry, *stream);
     KeepWrittenKeys(part, lines, geometry, *stream);
     if (remote != nullptr) Seal(sequence, part.first_position);
-    DestroyRows(sequence);
+    DestroyRows(sequence, is_moot);
     TurnMovedKeys(sequence, lines, geometry, *stream);
     if (remote == nullptr) continue;
     remote->Advance(sequence, lines);
@@ -298,7 +298,8 @@ absl::Status KvCache::Impl::Commit() {
   return absl::OkStatus();
 }
 
-void KvCache::Impl::DestroyRows(Sequence& sequence) {
+void KvCache::Impl::DestroyRows(Sequence& sequence,
+                                const std::function<bool()>& is_moot) {
   DestroyDueRows(sequence, {.geometry = geometry,
                             .lines = lines,
                             .stream = *stream,
@@ -307,7 +308,8 @@ void KvCache::Impl::DestroyRows(Sequence& sequence) {
                             .log = decisions,
                             .reads = reads.get(),
                             .pushdown = pushdown.get(),
-                            .nodes = node_decisions.get()});
+                            .nodes = node_decisions.get(),
+                            .is_moot = is_moot});
 }
 
 // For the nodes that attend, for policies that look at queries later, and for
@@ -410,7 +412,7 @@ absl::Status KvCache::Impl::Drain(absl::Duration timeout) {
   if (remote == nullptr) return absl::OkStatus();
   // How often a refused store is looked at while nothing is under way.
   constexpr absl::Duration kRetryPause = absl::Milliseconds(100);
-  const absl::Time end = absl::Now() + timeout;
+  const absl::Time end = Clock::Boottime().Now() + timeout;
   for (;;) {
     // What ends behind this is an event that the next turn takes.
     const bool was_idle = remote->Idle();
@@ -423,7 +425,7 @@ absl::Status KvCache::Impl::Drain(absl::Duration timeout) {
     const bool idle = remote->Idle();
     if (!was_idle && idle) continue;
     if (idle && unstored == 0) return absl::OkStatus();
-    const absl::Duration left = end - absl::Now();
+    const absl::Duration left = end - Clock::Boottime().Now();
     if (left <= absl::ZeroDuration()) {
       return absl::DeadlineExceededError(
           absl::StrCat("Drain: after ", absl::FormatDuration(timeout), " ",
@@ -499,7 +501,9 @@ absl::Status KvCache::SendQueries(int layer, const float* queries,
   return impl_->SendQueries(layer, queries, scale);
 }
 
-absl::Status KvCache::Commit() { return impl_->Commit(); }
+absl::Status KvCache::Commit(const std::function<bool()>& is_moot) {
+  return impl_->Commit(is_moot);
+}
 
 void KvCache::Discard() { impl_->Discard(); }
 

@@ -28,6 +28,7 @@
 #define FARKV_GPU_WORKER_TIERING_KV_CACHE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -106,7 +107,8 @@ struct SequenceTierStats {
   int64_t lossy_tokens = 0;
   int64_t cold_rows_mapped = 0, cold_rows_fetched = 0;
   int64_t cold_rows_pushed_down = 0, cold_bytes_fetched = 0;
-  int64_t late_fetches = 0, plans = 0, deferred_drops = 0;
+  int64_t late_fetches = 0;  // layers of steps that waited for fetched rows
+  int64_t plans = 0, deferred_drops = 0;
   int64_t recomputed_tokens = 0;
   int64_t lost_score_collections = 0;  // answers of nodes that did not come
   // Rows that no longer exist, all layers and KV heads; t3_tokens are those
@@ -217,7 +219,9 @@ class KvCache {
   // choose rows, waits for the cold ones; errors as PrepareLayer.
   absl::Status SendQueries(int layer, const float* queries, float scale);
   // ABORTED: the step has been discarded and must be repeated from Begin.
-  absl::Status Commit();
+  // `is_moot` is asked between the layers of an event that destroys rows, which
+  // stays pending once it says that nobody wants what comes.
+  absl::Status Commit(const std::function<bool()>& is_moot = {});
   // Ends the step; the rows that Begin added are gone. Nothing without one.
   void Discard();
   // Whose cold rows failed the last PrepareLayer or SendQueries: Restart them,
@@ -240,6 +244,9 @@ class KvCache {
   // Cumulative attention per position, fixed point 2^-40. Waits for what nodes
   // have gathered; not during a step.
   std::vector<int64_t> Scores(SequenceId sequence);
+  // Layers that waited for fetched rows, once in each step, of all sequences
+  // ever.
+  int64_t late_layers() const;
   T0Usage t0_usage() const;
   // These two may be called from any thread.
   uint64_t staging_bytes() const;

@@ -49,8 +49,8 @@ struct KvCache::Impl {
   std::string AboutNodes() const;
   void DropUnusedReads();
   absl::StatusOr<LayerView> PrepareLayer(int layer);
-  absl::Status Commit();
-  void DestroyRows(Sequence& sequence);
+  absl::Status Commit(const std::function<bool()>& is_moot);
+  void DestroyRows(Sequence& sequence, const std::function<bool()>& is_moot);
   absl::Status SendQueries(int layer, const float* queries, float scale);
   void NotePlan(Sequence& sequence, const absl::Status& plan);
   void Discard();

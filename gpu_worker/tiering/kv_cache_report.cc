@@ -107,6 +107,10 @@ std::vector<int64_t> KvCache::Scores(SequenceId id) {
   return sequence == nullptr ? std::vector<int64_t>() : sequence->scores;
 }
 
+int64_t KvCache::late_layers() const {
+  return impl_->reads == nullptr ? 0 : impl_->reads->late_layers();
+}
+
 T0Usage KvCache::t0_usage() const {
   const T0Lines& lines = impl_->lines;
   T0Usage usage;

@@ -3,7 +3,7 @@
 #include <bit>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "kernels/elementwise.h"
 
@@ -37,7 +37,7 @@ void RowReader::LoadResident(int layer) {
 }
 
 absl::Status RowReader::LoadCold(int layer) {
-  const absl::Time deadline = absl::Now() + layer_timeout_;
+  const absl::Time deadline = Clock::Boottime().Now() + layer_timeout_;
   fetches_.clear();
   if (next_layer_ == layer) {
     fetches_ = std::exchange(next_fetches_, {});
@@ -75,8 +75,8 @@ void RowReader::LoadLines(int layer) {
   const size_t bytes = geometry_.BlockBytes(static_cast<size_t>(g));
   const bool in_place = stream_.kind() == DeviceKind::kCpu;
   if (!in_place && copies_ == nullptr) {
-    copies_ = AllocateHostRows(
-        static_cast<size_t>(sequence_.table.resident_sets()) * bytes);
+    copies_ = NewHostRows(static_cast<size_t>(sequence_.table.resident_sets()) *
+                          bytes);
   }
   std::vector<CopyPiece> pieces;
   for (size_t i = 0; i < pages_.size(); ++i) {

@@ -142,6 +142,25 @@ TEST_F(RecoveryTest, ANodeThatDamagesRowsIsLeftForAnother) {
   ExpectNothingLeft({&a_, &b_});
 }
 
+TEST_F(RecoveryTest, ANodeThatRefusesFetchesForLongCostsNoRequest) {
+  const GenerationRequest request = Request("main", 32, 600);
+  options_.tiering.fetch_timeout = absl::Milliseconds(50);
+  Start(ShareInSets(request) + 2, 2);
+  std::atomic<TestNode*> refusing{nullptr};  // the first that is asked
+  for (TestNode* node : {&a_, &b_}) {
+    node->EditFetches([&refusing, node](FetchReply&, std::vector<std::byte>&) {
+      TestNode* none = nullptr;
+      if (!refusing.compare_exchange_strong(none, node)) return;
+      node->RefuseFetches(true);
+    });
+  }
+
+  const Output run = Collect(*Submit(request));
+
+  ExpectAsAlone(run, request);
+  EXPECT_GE(Recoveries(), 1);
+}
+
 TEST_F(RecoveryTest, ANodeThatIsNotTrustedIsBetterThanNone) {
   const GenerationRequest request = Request("main", 32, 600);
   options_.tiering.spread = true;

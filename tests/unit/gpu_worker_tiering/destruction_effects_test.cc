@@ -186,6 +186,27 @@ TEST_F(DestructionEffectsTest, NobodyAsksForADestroyedRowAgain) {
   EXPECT_EQ(dead_rows, 0);
 }
 
+TEST_F(DestructionEffectsTest, AnEventThatNobodyWantsIsLeftBetweenTwoLayers) {
+  TestNode node(network_, geometry_, "node0");
+  auto cache = Make({&node});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId id = cache->Open(Spec(Fixed("cur-dkv", 200))).value();
+  int asked = 0;
+  harness.is_moot = [&asked] { return ++asked > 1; };
+  while (asked == 0 && cache->num_tokens(id) < kTotal - 1) {
+    ASSERT_TRUE(
+        harness.Step(id, cache->num_tokens(id) == 0 ? kPrompt : 1).ok());
+    ASSERT_TRUE(cache->Drain(kLong).ok());
+  }
+
+  EXPECT_EQ(asked, 2);  // before the first layer and before the second
+  EXPECT_EQ(cache->Stats(id).evictions, 0);
+  EXPECT_EQ(cache->Stats(id).postponed_evictions, 0);
+  harness.is_moot = nullptr;
+  ASSERT_TRUE(harness.Step(id, 1).ok());
+  EXPECT_EQ(cache->Stats(id).evictions, 1);
+}
+
 TEST_F(DestructionEffectsTest,
        ADiscardedStepDestroysNothingAndABudgetTooSmallIsRefused) {
   auto cache = Make({});

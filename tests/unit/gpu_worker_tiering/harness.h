@@ -5,6 +5,7 @@
 #define FARKV_TESTS_UNIT_GPU_WORKER_TIERING_HARNESS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -80,7 +81,7 @@ class Harness {
     std::vector<int64_t> first;
     for (const Batch& b : batch) first.push_back(cache_.num_tokens(b.sequence));
     absl::Status status = cache_.Begin(rows, stream_);
-    const absl::Time end = absl::Now() + absl::Seconds(20);
+    const absl::Time end = absl::Now() + room_wait;
     while (absl::IsResourceExhausted(status) && absl::Now() < end &&
            cache_.WaitForRoom(end - absl::Now())) {
       status = cache_.Begin(rows, stream_);
@@ -102,7 +103,7 @@ class Harness {
       outputs.push_back(*std::move(out));
     }
     stream_.Synchronize();
-    status = cache_.Commit();
+    status = cache_.Commit(is_moot);
     if (status.ok()) outputs_.push_back(outputs);
     return status;
   }
@@ -110,6 +111,11 @@ class Harness {
   absl::Status Step(SequenceId sequence, int rows) {
     return Step({{sequence, rows}});
   }
+
+  // For how long a step waits for room in T0.
+  absl::Duration room_wait = absl::Seconds(20);
+  // For Commit.
+  std::function<bool()> is_moot;
 
   // [step][layer] -> values.
   const std::vector<std::vector<std::vector<float>>>& outputs() const {

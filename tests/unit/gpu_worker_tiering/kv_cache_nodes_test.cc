@@ -1,6 +1,8 @@
 // Which nodes the cache takes, and where pages go when one is full, drains or
 // is lost.
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -71,6 +73,41 @@ TEST_F(KvCacheTest, PagesAreReservedOneIntervalAhead) {
   }
 }
 
+// Two sequences and two nodes make four fetches of each layer.
+TEST_F(KvCacheTest, ALateLayerCountsOnceInAStepWhateverItIsMadeOf) {
+  TestNode a(network_, geometry_, "a"), b(network_, geometry_, "b");
+  TieringOptions options = Options();
+  options.stripe_tokens = 64;
+  options.spread = true;
+  auto cache = Make(options, {&a, &b});
+  Harness harness(*cache, *stream_, geometry_);
+  const SequenceId ids[] = {cache->Open(TestSpec(16, 20, 400, "x")).value(),
+                            cache->Open(TestSpec(16, 20, 400, "y")).value()};
+  ASSERT_TRUE(harness.Step({{ids[0], 20}, {ids[1], 20}}).ok());
+  while (cache->num_tokens(ids[0]) < 300) {
+    ASSERT_TRUE(harness.Step({{ids[0], 1}, {ids[1], 1}}).ok());
+    ASSERT_TRUE(cache->Drain(kLong).ok());
+  }
+  std::atomic<int> fetches = 0;
+  for (TestNode* node : {&a, &b}) {
+    node->EditFetches([&fetches](FetchReply&, std::vector<std::byte>&) {
+      ++fetches;
+      for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+    });
+  }
+  // Some rows of this step were asked for before.
+  ASSERT_TRUE(harness.Step({{ids[0], 1}, {ids[1], 1}}).ok());
+  const int64_t before = cache->late_layers();
+  const int64_t of_x = cache->Stats(ids[0]).late_fetches;
+
+  ASSERT_TRUE(harness.Step({{ids[0], 1}, {ids[1], 1}}).ok());
+
+  ASSERT_GE(fetches, 4 * geometry_.num_layers);
+  EXPECT_GT(cache->late_layers(), before);
+  EXPECT_LE(cache->late_layers(), before + geometry_.num_layers);
+  EXPECT_LE(cache->Stats(ids[0]).late_fetches, of_x + geometry_.num_layers);
+}
+
 TEST_F(KvCacheTest, RandomPlacementFollowsTheRequestAndNotItsSession) {
   // After the first plan, which finds all rows in T0.
   const auto tiers_of = [this](const char* request) {
@@ -119,6 +156,7 @@ TEST_F(KvCacheTest, AT0ThatIsFullForWantOfANodesRoomSaysSo) {
   Harness harness(*cache, *stream_, geometry_);
   SequenceSpec spec = TestSpec(16, 20, 400);
   spec.placement.hbm_ratio = 0;
+  harness.room_wait = absl::Seconds(1);
   const SequenceId id = cache->Open(spec).value();
   absl::Status status = harness.Step(id, 20);
 

@@ -187,7 +187,11 @@ void TestNode::OnRequest(Incoming incoming) {
   if (message.header.type == MessageType::kStoreRequest) {
     body = Store(message);
   } else if (message.header.type == MessageType::kFetchRequest) {
-    body = Fetch(message);
+    if (refuse_fetches_) {
+      header.code = absl::StatusCode::kResourceExhausted;
+    } else {
+      body = Fetch(message);
+    }
   }
   std::vector<BufferLease> pieces;
   pieces.push_back(BufferLease::Owning(std::move(body)));

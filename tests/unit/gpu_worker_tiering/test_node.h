@@ -4,6 +4,7 @@
 #ifndef FARKV_TESTS_UNIT_GPU_WORKER_TIERING_TEST_NODE_H_
 #define FARKV_TESTS_UNIT_GPU_WORKER_TIERING_TEST_NODE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -50,6 +51,8 @@ class TestNode {
   using FetchEdit =
       std::function<void(FetchReply& reply, std::vector<std::byte>& rows)>;
   void EditFetches(FetchEdit edit);
+  // While set every fetch is refused, as by a node that is overloaded.
+  void RefuseFetches(bool refuse) { refuse_fetches_ = refuse; }
   // While down it refuses every control call; going down closes all its
   // connections. Who is connected notices without having to wait.
   void SetDown(bool down);
@@ -100,6 +103,7 @@ class TestNode {
   MemfdSlab memory_;
   uint16_t port_ = 0;
 
+  std::atomic<bool> refuse_fetches_ = false;
   mutable absl::Mutex mutex_;
   Epoch epoch_ ABSL_GUARDED_BY(mutex_){1};
   std::vector<int> free_ ABSL_GUARDED_BY(mutex_);
