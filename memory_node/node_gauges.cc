@@ -32,6 +32,9 @@ NodeGauges::NodeGauges(Metrics& metrics)
                                    "Memory of the slabs that exist")),
       ready_bytes_(metrics.AddGauge("farkv_node_pool_ready_bytes",
                                     "Slabs made ahead, of no tenant yet")),
+      stranded_bytes_(metrics.AddGauge(
+          "farkv_node_pool_stranded_bytes",
+          "Free bytes that only pages of one tenant and size can have")),
       pins_(metrics.AddGauge("farkv_node_pool_pins",
                              "Copies that run over pages of the pool")),
       pressure_(metrics.AddGauge("farkv_node_pressure",
@@ -66,6 +69,7 @@ void NodeGauges::Set(const PagePoolStats& pool, const PagePoolStats& t2,
   used_.Set(ToDouble(pool.used_bytes));
   slab_bytes_.Set(ToDouble(pool.slab_bytes));
   ready_bytes_.Set(ToDouble(pool.ready_bytes));
+  stranded_bytes_.Set(ToDouble(pool.stranded_bytes));
   pins_.Set(ToDouble(pool.pins));
   pressure_.Set(pool.pressure ? 1.0 : 0.0);
   t2_stored_pages_.Set(ToDouble(directory.t2_pages));

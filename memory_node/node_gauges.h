@@ -24,8 +24,8 @@ class NodeGauges {
 
  private:
   Gauge reserved_pages_, stored_pages_, quarantined_pages_, free_pages_;
-  Gauge live_rows_, capacity_, used_, slab_bytes_, ready_bytes_, pins_,
-      pressure_;
+  Gauge live_rows_, capacity_, used_, slab_bytes_, ready_bytes_,
+      stranded_bytes_, pins_, pressure_;
   Gauge t2_stored_pages_, t2_quarantined_pages_, t2_free_pages_, t2_live_rows_,
       t2_capacity_, t2_used_;
   Gauge sessions_, draining_;

@@ -343,6 +343,10 @@ PagePoolStats PagePool::stats() const {
     stats.quarantined_pages += slab.num_quarantined();
     stats.quarantined_bytes += slab.num_quarantined() * stride;
     stats.free_pages += slab.num_free();
+    if (!slab.empty()) {
+      stats.stranded_bytes +=
+          slab.memory().size() - (slab.num_pages() - slab.num_free()) * stride;
+    }
     stats.huge_pages = stats.huge_pages && slab.memory().huge_pages();
   });
   stats.pins = pins_;

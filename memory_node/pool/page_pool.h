@@ -56,6 +56,9 @@ struct PagePoolStats {
   size_t quarantined_pages = 0;
   size_t quarantined_bytes = 0;
   size_t free_pages = 0;  // in slabs that exist
+  // What is free in slabs of which some page is not: room for pages of their
+  // tenant and stride only. Neither quota nor pressure count it.
+  size_t stranded_bytes = 0;
   size_t pins = 0;
   bool huge_pages = false;  // every slab has them
   bool pressure = false;    // above the high watermark

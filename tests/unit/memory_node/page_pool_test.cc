@@ -52,6 +52,33 @@ class PagePoolTest : public ::testing::Test {
   int alive_ = 0;
 };
 
+// A tenant far below its quota may keep all slabs from another.
+TEST_F(PagePoolTest, WhatPagesOfOneTenantKeepFromOthersIsShown) {
+  PagePoolOptions options = Options(2);
+  options.tenant_quota_bytes = 2 * kStride;
+  PagePool pool(options, Source(), clock_);
+  EXPECT_EQ(pool.stats().stranded_bytes, 0u);
+  const PageHandle small = One(pool, "a", kStride / 2);
+  const PageHandle large = One(pool, "a", kStride);
+  const size_t used = kStride + kStride / 2;
+
+  EXPECT_EQ(pool.Allocate("b", kStride, 1).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(pool.pressure());
+  EXPECT_EQ(pool.stats().stranded_bytes, pool.stats().capacity_bytes - used);
+
+  // An empty slab is anybody's; a page in quarantine holds its slab.
+  ASSERT_TRUE(pool.Release(small).ok());
+  EXPECT_EQ(pool.stats().stranded_bytes, (kPagesPerSlab - 1) * kStride);
+  EXPECT_TRUE(pool.Allocate("b", kStride, 2).ok());
+  ASSERT_TRUE(pool.Quarantine(large, clock_.Now() + absl::Seconds(1)).ok());
+  const size_t of_both = 2 * kPagesPerSlab - 3;
+  EXPECT_EQ(pool.stats().stranded_bytes, of_both * kStride);
+  clock_.Advance(absl::Seconds(1));
+  pool.Sweep();
+  EXPECT_EQ(pool.stats().stranded_bytes, (kPagesPerSlab - 2) * kStride);
+}
+
 TEST_F(PagePoolTest, AFreshPageHasGenerationOneInItsHeader) {
   PagePool pool(Options(1), Source(), clock_);
 
