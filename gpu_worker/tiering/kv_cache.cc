@@ -5,7 +5,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/parse.h"
 #include "common/base/status_macros.h"
 #include "common/telemetry/log.h"
@@ -23,76 +22,6 @@ namespace farkv {
 KvCache::Impl::~Impl() {
   Discard();
   while (!sequences.empty()) Close(sequences.begin()->first);
-}
-
-absl::Status KvCache::Impl::CheckSpec(const SequenceSpec& spec) const {
-  if (spec.prompt_tokens < 1 || spec.max_tokens < spec.prompt_tokens) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("sequence ", spec.request_id, ": prompt_tokens is ",
-                     spec.prompt_tokens, " and max_tokens ", spec.max_tokens,
-                     "; need 1 <= prompt_tokens <= max_tokens"));
-  }
-  if (spec.placement.granularity != options.granularity) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "sequence ", spec.request_id, ": granularity is ",
-        spec.placement.granularity, ", the worker's is ", options.granularity));
-  }
-  FARKV_RETURN_IF_ERROR(CheckDestruction(spec));
-  FARKV_RETURN_IF_ERROR(CheckSelection(spec));
-  FARKV_RETURN_IF_ERROR(CheckCompaction(spec, geometry, remote != nullptr));
-  return spec.placement.Validate();
-}
-
-// While all nodes are lost T0 has to hold whoever runs whole; what is promised
-// to a new sequence must not be what they will need.
-absl::Status KvCache::Impl::CheckFitsWithoutNodes(
-    const SequenceSpec& spec) const {
-  if (remote == nullptr || remote->AnyHealthy()) return absl::OkStatus();
-  int64_t running = 0;
-  for (const auto& [id, sequence] : sequences) {
-    running += ShareInSets(sequence->spec, /*has_nodes=*/false);
-  }
-  const int64_t needed = ShareInSets(spec, /*has_nodes=*/false);
-  if (running + needed <= lines.num_sets()) return absl::OkStatus();
-  const auto bytes = [&](int64_t sets) {
-    return FormatBytes(static_cast<uint64_t>(sets) * lines.set_bytes());
-  };
-  return absl::UnavailableError(absl::StrCat(
-      "sequence ", spec.request_id, " of ", spec.max_tokens, " tokens needs ",
-      bytes(needed), " of T0 while no memory node answers, running ones ",
-      bytes(running), "; --t0-bytes gives ", bytes(lines.num_sets()),
-      AboutNodes()));
-}
-
-absl::StatusOr<SequenceId> KvCache::Impl::Open(const SequenceSpec& spec) {
-  FARKV_RETURN_IF_ERROR(CheckSpec(spec));
-  const int64_t share =
-      ShareInSets(spec, /*has_nodes=*/!options.memory_nodes.empty());
-  const auto bytes = [&](int64_t sets) {
-    return FormatBytes(static_cast<uint64_t>(sets) * lines.set_bytes());
-  };
-  if (share > lines.num_sets()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("sequence ", spec.request_id, " of ", spec.max_tokens,
-                     " tokens needs ", bytes(share),
-                     " of T0, but --t0-bytes gives ", bytes(lines.num_sets())));
-  }
-  FARKV_RETURN_IF_ERROR(CheckFitsWithoutNodes(spec));
-  if (!lines.TryReserve(share)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("sequence ", spec.request_id, " of ", spec.max_tokens,
-                     " tokens needs ", bytes(share), " of T0; ",
-                     bytes(lines.num_sets() - lines.reserved_sets()), " of ",
-                     bytes(lines.num_sets()), " are not promised to others"));
-  }
-  const SequenceId id{++last_sequence_id};
-  auto sequence = std::make_unique<Sequence>(id, spec, share, geometry,
-                                             options.granularity);
-  PrepareDestruction(*sequence, geometry, num_query_heads);
-  PrepareSelection(*sequence, geometry);
-  if (remote != nullptr) remote->Opened(*sequence);
-  sequences[id] = std::move(sequence);
-  return id;
 }
 
 absl::Status KvCache::Impl::CheckRows(std::span<const StepRows> rows) {
@@ -130,57 +59,6 @@ absl::Status KvCache::Impl::CheckRows(std::span<const StepRows> rows) {
     }
   }
   return absl::OkStatus();
-}
-
-bool KvCache::Impl::MakeRoom(int64_t sets) {
-  if (lines.free_sets() >= sets) return true;
-  if (remote == nullptr) return false;
-  for (auto& [id, sequence] : sequences) {
-    if (DropForRoom(*sequence, sets, lines)) return true;
-  }
-  return false;
-}
-
-// Also of sequences that are parked: their pages are to leave T0.
-void KvCache::Impl::Advance() {
-  remote->Poll(sequences, lines);
-  for (auto& [id, sequence] : sequences) remote->Advance(*sequence, lines);
-}
-
-bool KvCache::Impl::WaitForRoom(absl::Duration timeout) {
-  if (remote == nullptr) return false;
-  // "Nothing is to come" is believed when it is said twice: a node may come
-  // back, or a pause end, between the two halves of the first look.
-  for (int look = 0; look < 2; ++look) {
-    Advance();  // what is due again is under way from here on
-    // What has ended since the step found T0 full is not: it may fit by now.
-    if (remote->TakeProgress()) return true;
-    if (!remote->WaitForProgress(sequences, timeout)) continue;
-    Advance();
-    return true;
-  }
-  return false;
-}
-
-void KvCache::Impl::WaitForNodes(absl::Duration timeout) {
-  if (remote == nullptr) return;
-  remote->Poll(sequences, lines);  // what has come is no news
-  remote->WaitForEvents(timeout);
-}
-
-// For errors: why nothing leaves T0.
-std::string KvCache::Impl::AboutNodes() const {
-  std::string text;
-  if (remote == nullptr) return text;
-  for (const auto& link : remote->links()) {
-    if (link->healthy()) continue;
-    absl::StrAppend(&text, "; memory node ", link->node_id(), " (",
-                    link->address(), ") is lost");
-  }
-  if (!remote->last_refusal().empty()) {
-    absl::StrAppend(&text, "; ", remote->last_refusal());
-  }
-  return text;
 }
 
 // Rows fetched ahead for sequences that are not in this step.
@@ -359,81 +237,6 @@ void KvCache::Impl::Discard() {
     pushdown->Discard();
   }
   step.Discard(lines);
-}
-
-void KvCache::Impl::Close(SequenceId id) {
-  Sequence* sequence = Find(id);
-  if (sequence == nullptr) return;
-  Discard();
-  if (remote != nullptr) remote->Closed(*sequence);
-  sequence->table.Clear(lines);
-  lines.Release(sequence->share_sets);
-  sequences.erase(id);
-}
-
-// Under another id, so that what the background still reports of the old
-// sessions finds nobody.
-SequenceId KvCache::Impl::Restart(SequenceId id, SessionId session) {
-  Discard();
-  const auto found = sequences.find(id);
-  if (found == sequences.end()) return id;
-  const std::unique_ptr<Sequence> old = std::move(found->second);
-  sequences.erase(found);
-  if (remote != nullptr) remote->Closed(*old);
-  old->table.Clear(lines);
-  SequenceSpec spec = old->spec;
-  spec.session = session;
-  const SequenceId fresh_id{++last_sequence_id};
-  auto fresh =
-      std::make_unique<Sequence>(fresh_id, std::move(spec), old->share_sets,
-                                 geometry, lines.granularity());
-  fresh->TakeFiguresOf(*old);
-  PrepareDestruction(*fresh, geometry, num_query_heads);
-  PrepareSelection(*fresh, geometry);
-  if (remote != nullptr) {
-    fresh->remote.distrusted = old->remote.distrusted;
-    fresh->remote.continues = true;
-    remote->Opened(*fresh);
-  }
-  sequences[fresh_id] = std::move(fresh);
-  return fresh_id;
-}
-
-void KvCache::Impl::Park(SequenceId id) {
-  Sequence* sequence = Find(id);
-  if (sequence == nullptr || remote == nullptr || step.active()) return;
-  remote->Poll(sequences, lines);
-  sequence->reads = SequenceReads();
-  sequence->promotion = SequencePromotion();
-  farkv::Park(*sequence, lines);
-}
-
-absl::Status KvCache::Impl::Drain(absl::Duration timeout) {
-  if (remote == nullptr) return absl::OkStatus();
-  // How often a refused store is looked at while nothing is under way.
-  constexpr absl::Duration kRetryPause = absl::Milliseconds(100);
-  const absl::Time end = Clock::Boottime().Now() + timeout;
-  for (;;) {
-    // What ends behind this is an event that the next turn takes.
-    const bool was_idle = remote->Idle();
-    remote->Poll(sequences, lines);
-    int64_t unstored = 0;
-    for (auto& [id, sequence] : sequences) {
-      remote->Advance(*sequence, lines);
-      unstored += RemoteTier::UnstoredPages(*sequence);
-    }
-    const bool idle = remote->Idle();
-    if (!was_idle && idle) continue;
-    if (idle && unstored == 0) return absl::OkStatus();
-    const absl::Duration left = end - Clock::Boottime().Now();
-    if (left <= absl::ZeroDuration()) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("Drain: after ", absl::FormatDuration(timeout), " ",
-                       unstored, " pages are not stored; operations ",
-                       idle ? "have ended" : "are under way"));
-    }
-    remote->WaitForEvents(idle ? std::min(left, kRetryPause) : left);
-  }
 }
 
 KvCache::KvCache(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
