@@ -11,14 +11,14 @@ constexpr double kHigh = 0x1.921fb544p+0;
 constexpr double kMiddle = 0x1.0b4611a6p-34;
 constexpr double kLow = 0x1.3198a2e037073p-69;
 constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
-constexpr int kTerms = 9;
+constexpr int kSeriesTerms = 9;
 
 // sin r = r - r^3/3! + ..., cos r = 1 - r^2/2! + ..., from the last term back.
 SineCosine OnQuarter(double r) {
   const double square = r * r;
   double sine = 1;
   double cosine = 1;
-  for (int k = kTerms; k >= 1; --k) {
+  for (int k = kSeriesTerms; k >= 1; --k) {
     sine = 1 - sine * square / (2.0 * k * (2.0 * k + 1));
     cosine = 1 - cosine * square / ((2.0 * k - 1) * (2.0 * k));
   }
