@@ -122,7 +122,10 @@ absl::StatusOr<uint32_t> OperationTable::Reserve(PeerId peer, bool is_reply,
                      " operation slots of the transport are used"));
   }
   Peer& entry = *FindPeer(peer);
-  if (is_reply && !may_be_refusal) FARKV_RETURN_IF_ERROR(CheckShare(entry));
+  if (is_reply) {
+    FARKV_RETURN_IF_ERROR(
+        CheckShare(entry, may_be_refusal ? kRefusalsBeyondShare : 0));
+  }
   FARKV_RETURN_IF_ERROR(
       (is_reply ? entry.replies : entry.requests).TryAcquire(bytes));
   const uint32_t index = free_slots_.back();
@@ -139,13 +142,13 @@ absl::StatusOr<uint32_t> OperationTable::Reserve(PeerId peer, bool is_reply,
   return index;
 }
 
-absl::Status OperationTable::CheckShare(const Peer& peer) const {
+absl::Status OperationTable::CheckShare(const Peer& peer, int beyond) const {
   const auto used = static_cast<int>(slots_.size() - free_slots_.size());
   if (options_.fair_operations == 0 || used < options_.fair_operations) {
     return absl::OkStatus();
   }
   const int holders = peers_with_slots_ + (peer.slots == 0 ? 1 : 0);
-  const int share = options_.fair_operations / holders;
+  const int share = options_.fair_operations / holders + beyond;
   if (peer.slots == 0 || peer.slots < share) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("peer ", peer.name, " has ", peer.slots, " of ", used,

@@ -37,6 +37,8 @@ class OperationTable : public std::enable_shared_from_this<OperationTable> {
   // Slots beyond max_operations that only replies without a body may use: a
   // refusal goes out when everything else has to wait.
   static constexpr int kRefusalSlots = 16;
+  // Of one peer above its share (fair_operations): the same for it alone.
+  static constexpr int kRefusalsBeyondShare = 2;
   // Of an operation's or a peer's id: its slot; the rest is the generation.
   static constexpr uint64_t kIndexMask = 0xffffffffu;
 
@@ -155,7 +157,7 @@ class OperationTable : public std::enable_shared_from_this<OperationTable> {
   void Refuse(PeerId from, const MessageHeader& request, absl::StatusCode code);
   absl::Status CheckSize(std::span<const BufferLease> body) const;
   absl::StatusOr<uint32_t> Reserve(PeerId peer, bool is_reply, size_t bytes);
-  absl::Status CheckShare(const Peer& peer) const
+  absl::Status CheckShare(const Peer& peer, int beyond) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<OperationId> Enqueue(uint32_t slot, absl::Time deadline,
                                       ReplyCallback callback);

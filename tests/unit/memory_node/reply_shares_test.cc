@@ -26,6 +26,23 @@ class ReplySharesTest : public DataPlaneTest {
     RunAll();
   }
 
+  // Workers that stop reading send more pings than there are slots; each
+  // answer has `bytes` bytes.
+  void ExpectSlotsForAnother(uint8_t bytes) {
+    TransportOptions bounds;
+    DataPlane::BoundReplies(bounds);
+    ASSERT_LT(bounds.max_operations, 17 * 250);
+    std::vector<std::byte> body(sizeof(uint32_t));
+    body[0] = std::byte{bytes};
+    FreezeWorkers(17, 250, MessageType::kPingRequest, body);
+    EXPECT_GT(node_->counters().open_operations, 1000u);
+
+    for (int i = 0; i < 50; ++i) {
+      const auto reply = Fetch(0, whole_page_);
+      ASSERT_TRUE(reply.ok()) << reply.status();
+    }
+  }
+
   std::vector<FetchItem> whole_page_;
 };
 
@@ -42,15 +59,12 @@ TEST_F(ReplySharesTest, BytesForWorkersThatStoppedReadingRefuseNoOther) {
 }
 
 TEST_F(ReplySharesTest, SlotsForWorkersThatStoppedReadingRefuseNoOther) {
-  std::vector<std::byte> one_byte(sizeof(uint32_t));
-  one_byte[0] = std::byte{1};
-  FreezeWorkers(7, 160, MessageType::kPingRequest, one_byte);
-  EXPECT_GT(node_->counters().open_operations, 1000u);
+  ExpectSlotsForAnother(1);
+}
 
-  for (int i = 0; i < 50; ++i) {
-    const auto reply = Fetch(0, whole_page_);
-    ASSERT_TRUE(reply.ok()) << reply.status();
-  }
+// A refusal is an answer without a body, too.
+TEST_F(ReplySharesTest, NorDoSlotsOfAnswersWithoutABody) {
+  ExpectSlotsForAnother(0);
 }
 
 TEST_F(ReplySharesTest, AWorkerThatDoesNotReadIsClosedInTime) {
