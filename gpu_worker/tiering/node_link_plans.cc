@@ -27,6 +27,11 @@ absl::StatusOr<TierPlanResult> NodeLink::Apply(RemoteSession& session,
   }
   absl::StatusOr<TierPlanResult> result =
       control_.apply_tier_plan(call, CallTimeout());
+  // A queue that is full says nothing of the first try.
+  if (session.unanswered.has_value() &&
+      ReasonOf(result.status()) == ErrorReason::kQueueFull) {
+    result = absl::UnavailableError(result.status().message());
+  }
   if (IsUnanswered(result.status())) {
     session.unanswered = call;
     session.repeat_at = clock_.Now() + options_.repeat_pause;

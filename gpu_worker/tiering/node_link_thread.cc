@@ -92,10 +92,6 @@ void NodeLink::Cancel(Command command) {
 void NodeLink::RunOpen(const OpenCommand& command) {
   auto session = std::make_shared<RemoteSession>();
   session->id = command.session;
-  // What an open without an answer may have left is this session now.
-  std::erase_if(unclosed_, [&](const std::shared_ptr<RemoteSession>& left) {
-    return left->id == command.session;
-  });
   SessionReady ready{command.sequence, options_.index, session};
   if (!healthy()) {
     ready.session = absl::UnavailableError(
@@ -111,6 +107,10 @@ void NodeLink::RunOpen(const OpenCommand& command) {
       CloseLater(session);
     }
   } else {
+    // What an open without an answer may have left is this session now.
+    std::erase_if(unclosed_, [&](const std::shared_ptr<RemoteSession>& left) {
+      return left->id == command.session;
+    });
     sessions_.push_back({command.sequence, session});
   }
   options_.inbox->Push(std::move(ready));

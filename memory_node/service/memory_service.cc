@@ -161,6 +161,10 @@ grpc::ServerUnaryReactor* MemoryService::CloseSession(
     const memory::v1::CloseSessionRequest* request,
     memory::v1::CloseSessionResponse* response) {
   const auto close = [&]() -> absl::Status {
+    // It may have opened the session again since.
+    if (context->IsCancelled()) {
+      return absl::CancelledError("the caller has gone: nothing was closed");
+    }
     FARKV_ASSIGN_OR_RETURN(const SessionId session,
                            SessionId::FromBytes(request->session_id()));
     FARKV_ASSIGN_OR_RETURN(

@@ -210,7 +210,7 @@ TEST_F(NodeLinkTest, AnOpenWithoutAnAnswerLeavesNoSessionBehind) {
 }
 
 TEST_F(NodeLinkTest, AnOpenThatIsRepeatedIsNotClosedForTheFirstOne) {
-  repeat_pause_ = absl::Milliseconds(50);
+  clock_ = &time_;
   std::atomic<bool> lose = false;
   absl::Mutex mutex;
   std::vector<SessionId> closed;
@@ -237,6 +237,7 @@ TEST_F(NodeLinkTest, AnOpenThatIsRepeatedIsNotClosedForTheFirstOne) {
   lose = true;
   link_->OpenSession(SequenceId{2}, lost);
   EXPECT_FALSE(Next<SessionReady>().session.ok());
+  time_.Advance(repeat_pause_);
   const auto is_closed = [&](SessionId session) {
     absl::MutexLock lock(&mutex);
     return std::count(closed.begin(), closed.end(), session) > 0;
