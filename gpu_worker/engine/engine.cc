@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check_range.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "gpu_worker/engine/engine_loop.h"
 #include "gpu_worker/tiering/node_access.h"
@@ -60,7 +61,7 @@ absl::StatusOr<std::shared_ptr<GenerationStream>> Engine::Submit(
   if (request.selection.has_value()) {
     FARKV_RETURN_IF_ERROR(request.selection->Validate());
   }
-  return loop_->queue().Push(std::move(request), absl::Now());
+  return loop_->queue().Push(std::move(request), Clock::Boottime().Now());
 }
 
 bool Engine::Abort(const std::string& request_id) {
@@ -139,7 +140,7 @@ std::vector<SequenceInfo> Engine::Loop::Sequences() const {
     info.request_id = waiting.request.request_id;
     info.state = "waiting";
     info.prompt_tokens = static_cast<int64_t>(waiting.request.prompt.size());
-    info.age = now - waiting.queued;
+    info.age = Clock::Boottime().Now() - waiting.queued;
     infos.push_back(std::move(info));
   });
   return infos;

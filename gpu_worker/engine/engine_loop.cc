@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "gpu_worker/model/rope.h"
 
@@ -130,8 +131,8 @@ SequenceSpec Engine::Loop::MakeSpec(const GenerationRequest& request) const {
 bool Engine::Loop::MayWait(const WaitingRequest& waiting,
                            const absl::Status& why) const {
   if (absl::IsResourceExhausted(why)) return !running_.empty();
-  return absl::IsUnavailable(why) &&
-         absl::Now() - waiting.queued < 2 * options_.tiering.rpc_timeout;
+  return absl::IsUnavailable(why) && Clock::Boottime().Now() - waiting.queued <
+                                         2 * options_.tiering.rpc_timeout;
 }
 
 // False when it has to wait for T0.
@@ -162,7 +163,8 @@ bool Engine::Loop::AdmitOne(WaitingRequest waiting) {
                           spec.selection.policy != SelectionPolicy::kNone;
   sequence->replay_rows = one_by_one ? 1 : spec.placement.interval;
   metrics_.requests.Increment();
-  metrics_.queue_seconds.Observe(absl::ToDoubleSeconds(now - waiting.queued));
+  metrics_.queue_seconds.Observe(
+      absl::ToDoubleSeconds(Clock::Boottime().Now() - waiting.queued));
   running_.push_back(std::move(sequence));
   return true;
 }

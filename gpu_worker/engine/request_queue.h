@@ -24,7 +24,7 @@ namespace farkv {
 struct WaitingRequest {
   GenerationRequest request;
   std::shared_ptr<GenerationStream> stream;
-  absl::Time queued;
+  absl::Time queued;  // Clock::Boottime()
 };
 
 class RequestQueue {
