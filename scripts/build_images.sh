@@ -16,6 +16,7 @@
 # FARKV_JOBS: compilers at once (default: 2). FARKV_BUILD_FLAGS: further flags
 # of `podman build`, such as --network=host.
 set -eu
+from=$PWD
 cd "$(dirname "$0")/.."
 
 usage() {
@@ -38,7 +39,8 @@ while [ $# -gt 0 ]; do
     *) usage ;;
   esac
   case $1 in
-    --bin) bin=$2 ;;
+    # Relative to where it was typed.
+    --bin) bin=$(cd "$from" && cd "$2" && pwd) ;;
     --engine) engine=$2 ;;
     --base) base=$2 ;;
     --tag) tag=$2 ;;
@@ -69,19 +71,18 @@ if $bootstrap; then
   rm "$dir/debian.tar"
 fi
 
-programs=
 if [ -n "$bin" ]; then
   mkdir "$dir/out"
   for program in farkv-memory-node farkv-worker farkvctl; do
     strip -o "$dir/out/$program" "$bin/$program"
   done
-  programs="--build-context=build=$dir"
 fi
 # build NAME DOCKERFILE
 build() {
   echo "== $1:$tag"
   # shellcheck disable=SC2086 # flags, or none
-  "$engine" build ${FARKV_BUILD_FLAGS:-} $programs \
+  "$engine" build ${FARKV_BUILD_FLAGS:-} \
+    ${bin:+"--build-context=build=$dir"} \
     --build-arg "DEBIAN=$base" --build-arg "JOBS=${FARKV_JOBS:-2}" \
     -f "deploy/images/$2.Dockerfile" -t "$1:$tag" . >"$dir/$1.log" 2>&1 ||
     { cat "$dir/$1.log" >&2; fail "no image $1"; }

@@ -13,6 +13,7 @@
 # Exit codes: 0 all shown, 1 something was not, 2 usage, 77 something that it
 # wants is missing.
 set -eu
+from=$PWD
 cd "$(dirname "$0")/.."
 
 missing() {
@@ -23,7 +24,8 @@ bin=
 while [ $# -gt 0 ]; do
   case $1 in
     --bin) [ $# -ge 2 ] || { echo "--bin wants a folder" >&2; exit 2; }
-      bin=$2 ;;
+      # Relative to where it was typed.
+      bin=$(cd "$from" && cd "$2" && pwd) ;;
     *) echo "usage: scripts/play_pods.sh [--bin FOLDER]" >&2; exit 2 ;;
   esac
   shift 2

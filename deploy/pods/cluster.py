@@ -5,6 +5,7 @@ Not thread-safe, but for exec().
 """
 
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -67,18 +68,24 @@ class Cluster:
             gateway = podman("network", "inspect", self._network, "--format",
                              "{{(index .Subnets 0).Gateway}}").stdout.strip()
             self._server = name_server.NameServer(gateway)
-        except Exception:
+        except BaseException:  # an interrupt, too
             podman("network", "rm", self._network, check=False)
             raise
         self._gateway = gateway
         return self
 
     def __exit__(self, *_):
-        for name in [*self._pods]:
-            podman("pod", "rm", "-f", "-t", "0", name, check=False)
-        for volume in self._made:
-            podman("volume", "rm", "-f", volume, check=False)
-        podman("network", "rm", "-f", self._network, check=False)
+        # Nothing that hangs, and no second signal, keeps the rest.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        removals = [("pod", "rm", "-f", "-t", "0", name) for name in self._pods]
+        removals += [("volume", "rm", "-f", name) for name in self._made]
+        removals.append(("network", "rm", "-f", self._network))
+        for words in removals:
+            try:
+                podman(*words, check=False)
+            except subprocess.TimeoutExpired:
+                print(f"podman {' '.join(words)}: no end; left behind")
         self._server.stop()
         self._dir.cleanup()
 

@@ -53,7 +53,7 @@ class NameServer:
         self._socket.bind((host, port))
         self._socket.settimeout(0.5)
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._serve)
+        self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     @property
