@@ -7,8 +7,6 @@
 #include "common/policy/ranking.h"
 
 namespace farkv {
-namespace {}  // namespace
-
 absl::Status TiersPolicy::Validate() const {
   FARKV_RETURN_IF_ERROR(CheckRange("interval", interval, 1, kMaxPolicyTokens));
   FARKV_RETURN_IF_ERROR(CheckRange("sinks", sinks, 0, kMaxPolicyTokens));

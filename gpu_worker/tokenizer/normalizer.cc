@@ -31,8 +31,9 @@ absl::StatusOr<std::string> Compose(absl::string_view text,
   options |= kind == NormalizerKind::kNfc || kind == NormalizerKind::kNfkc
                  ? UTF8PROC_COMPOSE
                  : UTF8PROC_DECOMPOSE;
-  if (kind == NormalizerKind::kNfkc || kind == NormalizerKind::kNfkd)
+  if (kind == NormalizerKind::kNfkc || kind == NormalizerKind::kNfkd) {
     options |= UTF8PROC_COMPAT;
+  }
   utf8proc_uint8_t* mapped = nullptr;
   const utf8proc_ssize_t length =
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),

@@ -133,8 +133,9 @@ void FaultCore::OnRequest(Incoming incoming) {
   Fate fate;
   const std::optional<absl::Time> until = Judge(incoming.message, &fate);
   if (fate.drop) return;
-  if (fate.duplicate)
+  if (fate.duplicate) {
     Deliver({incoming.peer, CopyOf(incoming.message), incoming.arrived});
+  }
   if (!until.has_value()) {
     Deliver(std::move(incoming));
     return ReleaseOvertaken();

@@ -144,7 +144,7 @@ TEST_F(RecoveryTest, ANodeThatDamagesRowsIsLeftForAnother) {
 
 TEST_F(RecoveryTest, ANodeThatRefusesFetchesForLongCostsNoRequest) {
   const GenerationRequest request = Request("main", 32, 600);
-  options_.tiering.fetch_timeout = absl::Milliseconds(50);
+  options_.tiering.fetch_timeout = absl::Milliseconds(500);
   Start(ShareInSets(request) + 2, 2);
   std::atomic<TestNode*> refusing{nullptr};  // the first that is asked
   for (TestNode* node : {&a_, &b_}) {
