@@ -157,6 +157,7 @@ TEST_F(RecoveryTest, ANodeThatRefusesFetchesForLongCostsNoRequest) {
 
   const Output run = Collect(*Submit(request));
 
+  for (TestNode* node : {&a_, &b_}) node->EditFetches(nullptr);
   ExpectAsAlone(run, request);
   EXPECT_GE(Recoveries(), 1);
 }
