@@ -33,7 +33,7 @@ void AddOutput(CLI::App& app, Invocation& v) {
       ->capture_default_str();
   app.add_option("--watch-count", v.options.watch.count,
                  "Rounds of --watch; 0: no end")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
 }
 

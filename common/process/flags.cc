@@ -104,8 +104,8 @@ Flags::Flags(const ProgramDescription& program)
       "Precedence: flag, environment, configuration file, default.\n"
       "Sizes carry a unit (64GiB), durations too (500ms, 10s); shares lie in "
       "[0, 1].\n"
-      "Exit codes: 0 stopped by a signal, 1 error, 2 bad flag, variable or "
-      "file.");
+      "Exit codes: 0 stopped by a signal, 128 and its number by a second one, "
+      "1 error, 2 bad flag, variable or file.");
 }
 
 Flags::~Flags() = default;
