@@ -22,6 +22,7 @@ except ImportError:
     print("skipped: no Python module yaml (Debian: python3-yaml)")
     sys.exit(77)
 
+import fields
 import images
 import manifests
 import programs as programs_module
@@ -233,7 +234,8 @@ def check_kustomizations(root, programs):
         except ValueError as error:
             yield f"{folder}: {error}"
             continue
-        for message in manifests.check_objects(objects, programs):
+        for message in [*fields.check_fields(objects),
+                        *manifests.check_objects(objects, programs)]:
             yield f"{folder}: {message}"
 
 

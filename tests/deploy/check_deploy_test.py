@@ -11,6 +11,7 @@ import sys
 import unittest
 
 import check_deploy
+import fields
 import manifests
 import programs as programs_module
 
@@ -30,8 +31,8 @@ def base_objects():
         objects += check_deploy.documents(check_deploy.read(folder, name))
     for made in top["configMapGenerator"]:
         data = dict(item.split("=", 1) for item in made["literals"])
-        objects.append({"kind": "ConfigMap", "metadata": {"name": made["name"]},
-                        "data": data})
+        objects.append({"apiVersion": "v1", "kind": "ConfigMap",
+                        "metadata": {"name": made["name"]}, "data": data})
     return objects
 
 
@@ -52,6 +53,26 @@ class ManifestTest(unittest.TestCase):
     def test_the_base_is_good(self):
         self.assertEqual(
             list(manifests.check_objects(self.objects, PROGRAMS)), [])
+
+    def test_fields_that_kubernetes_does_not_know(self):
+        self.assertEqual(list(fields.check_fields(self.objects)), [])
+        self.pod["securityContext"]["runAsNotRoot"] = True
+        self.container["ports"][0]["containerPort"] = "7401"
+        self.container["readinessProbe"]["httpGet"].pop("port")
+        self.pod["volumes"][0]["emptyDir"] = "yes"
+        self.pod["tolerations"] = {"key": "gpu"}
+        self.node["spec"]["replicas"] = True
+        self.objects.append({"apiVersion": "apps/v2", "kind": "Deployment",
+                             "metadata": {"name": "late"}})
+        found = "\n".join(fields.check_fields(self.objects))
+        for words in ("PodSecurityContext has no field runAsNotRoot",
+                      "ports.0.containerPort: '7401' is no integer",
+                      "httpGet: port is missing",
+                      "emptyDir: 'yes' is no EmptyDirVolumeSource",
+                      "tolerations: {'key': 'gpu'} is no list",
+                      "replicas: True is no integer",
+                      "no apps/v2 Deployment is known"):
+            self.assertIn(words, found)
 
     def test_a_flag_that_is_not_there(self):
         self.container["args"].append("--t9-bytes=1GiB")
