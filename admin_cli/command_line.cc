@@ -53,10 +53,14 @@ void AddCommon(CLI::App& app, Invocation& v) {
   app.add_option("--timeout", typed.timeout,
                  "Longest time of a call, as 500ms or 10s")
       ->capture_default_str();
-  app.add_option("--tls-ca", v.options.tls.ca_file, "PEM of whom to trust");
+  // As the programs', so that farkvctl beside one of them needs no flags.
+  app.add_option("--tls-ca", v.options.tls.ca_file, "PEM of whom to trust")
+      ->envname("FARKV_TLS_CA");
   app.add_option("--tls-cert", v.options.tls.cert_file,
-                 "PEM of the own certificate");
-  app.add_option("--tls-key", v.options.tls.key_file, "PEM of the own key");
+                 "PEM of the own certificate")
+      ->envname("FARKV_TLS_CERT");
+  app.add_option("--tls-key", v.options.tls.key_file, "PEM of the own key")
+      ->envname("FARKV_TLS_KEY");
 }
 
 // `session`, when `given`, must be hex digits.

@@ -25,6 +25,7 @@ except ImportError:
 import fields
 import images
 import manifests
+import operators
 import programs as programs_module
 
 ROOT = os.path.normpath(
@@ -235,6 +236,7 @@ def check_kustomizations(root, programs):
             yield f"{folder}: {error}"
             continue
         for message in [*fields.check_fields(objects),
+                        *operators.check_operators(objects),
                         *manifests.check_objects(objects, programs)]:
             yield f"{folder}: {message}"
 

@@ -95,6 +95,15 @@ TEST_F(CommandLineTest, NobodyIsAskedWhereNoneIsSaid) {
   EXPECT_THAT(v_.options.nodes, ElementsAre("127.0.0.1:7402"));
 }
 
+TEST_F(CommandLineTest, KeysComeFromTheVariablesOfTheProgramsToo) {
+  ASSERT_EQ(setenv("FARKV_TLS_CA", "/nonexistent-ca.pem", /*replace=*/1), 0);
+  EXPECT_THAT(Refusal("get nodes"), HasSubstr("/nonexistent-ca.pem"));
+  EXPECT_THAT(Refusal("get nodes --tls-ca /other.pem"),
+              HasSubstr("/other.pem"));
+  ASSERT_EQ(unsetenv("FARKV_TLS_CA"), 0);
+  EXPECT_TRUE(Parse("get nodes").ok());
+}
+
 TEST_F(CommandLineTest, ASessionIsCheckedBeforeAnybodyIsAsked) {
   EXPECT_THAT(Refusal("verify --session xyz"),
               AllOf(HasSubstr("--session"), HasSubstr("xyz")));
