@@ -93,6 +93,7 @@ void FetchOperation::Receive(absl::StatusOr<Message> reply) {
 }
 
 absl::Status FetchOperation::Accept(absl::StatusOr<Message> reply) {
+  bad_pages_.clear();
   FARKV_RETURN_IF_ERROR(reply.status());
   FARKV_RETURN_IF_ERROR(CheckMessage(reply->header_bytes, reply->body.bytes()));
   FARKV_ASSIGN_OR_RETURN(const auto decoded,
@@ -114,25 +115,52 @@ absl::Status FetchOperation::Accept(absl::StatusOr<Message> reply) {
     std::memcpy(copy_.get(), rows, decoded.rows.size());
     rows = copy_.get();
   }
+  FARKV_RETURN_IF_ERROR(AcceptPages(items, rows));
+  if (copy_ == nullptr) body_ = std::move(reply->body);
+  return absl::OkStatus();
+}
+
+// Looks at all pages, so that who recomputes rows knows which: the first error,
+// but one of the reply itself before that of a page.
+absl::Status FetchOperation::AcceptPages(std::span<const FetchReplyItem> items,
+                                         const std::byte* rows) {
   blocks_.clear();
   decoded_.clear();
+  std::vector<int32_t> bad;
+  absl::Status status;
   for (size_t i = 0; i < spec_.pages.size(); ++i) {
     const FetchPage& page = spec_.pages[i];
-    FARKV_RETURN_IF_ERROR(CheckItem(items[i], page));
-    const std::byte* block = rows;
-    if (page.tier == Tier::kT1) {
-      FARKV_RETURN_IF_ERROR(CheckRows(items[i], page, rows));
+    absl::Status about_page;
+    if (items[i].code != absl::StatusCode::kOk) {
+      about_page = absl::Status(
+          items[i].code,
+          absl::StrCat("layer ", spec_.layer, ", page ", page.page_index,
+                       ": the node refused the page"));
     } else {
-      FARKV_RETURN_IF_ERROR(CheckParts(items[i], page, rows));
-      FARKV_ASSIGN_OR_RETURN(HostRows decoded_page, Decode(page, rows));
-      block = decoded_page.get();
-      decoded_.push_back(std::move(decoded_page));
+      FARKV_RETURN_IF_ERROR(CheckItem(items[i], page));
+      about_page = AcceptRows(items[i], page, rows);
     }
-    blocks_.push_back(
-        {page.page_index, page.slots, block, RunSource::kStaging});
+    if (!about_page.ok()) bad.push_back(page.page_index);
+    status.Update(about_page);
     rows += items[i].RowsBytes(spec_.geometry);
   }
-  if (copy_ == nullptr) body_ = std::move(reply->body);
+  bad_pages_ = std::move(bad);
+  return status;
+}
+
+absl::Status FetchOperation::AcceptRows(const FetchReplyItem& item,
+                                        const FetchPage& page,
+                                        const std::byte* rows) {
+  const std::byte* block = rows;
+  if (page.tier == Tier::kT1) {
+    FARKV_RETURN_IF_ERROR(CheckRows(item, page, rows));
+  } else {
+    FARKV_RETURN_IF_ERROR(CheckParts(item, page, rows));
+    FARKV_ASSIGN_OR_RETURN(HostRows decoded_page, Decode(page, rows));
+    block = decoded_page.get();
+    decoded_.push_back(std::move(decoded_page));
+  }
+  blocks_.push_back({page.page_index, page.slots, block, RunSource::kStaging});
   return absl::OkStatus();
 }
 
@@ -153,10 +181,6 @@ absl::Status FetchOperation::CheckItem(const FetchReplyItem& item,
     return absl::StrCat("layer ", spec_.layer, ", page ", page.page_index,
                         ": ");
   };
-  if (item.code != absl::StatusCode::kOk) {
-    return absl::Status(item.code,
-                        absl::StrCat(where(), "the node refused the page"));
-  }
   if (item.page_index != page.page_index ||
       item.generation != page.generation) {
     return absl::DataLossError(absl::StrCat(

@@ -73,6 +73,9 @@ class FetchOperation : public std::enable_shared_from_this<FetchOperation> {
   absl::Status Wait(absl::Duration timeout) const;
   // After Wait has returned OK: one block per page, valid as long as this.
   std::span<const ColdBlock> blocks() const { return blocks_; }
+  // After Wait has returned the operation's error: pages without good rows,
+  // where the last answer told them from the others; else empty.
+  const std::vector<int32_t>& bad_pages() const { return bad_pages_; }
   uint64_t bytes() const { return bytes_; }
   const FetchSpec& spec() const { return spec_; }
 
@@ -81,6 +84,10 @@ class FetchOperation : public std::enable_shared_from_this<FetchOperation> {
   void Submit();
   void Receive(absl::StatusOr<Message> reply);
   absl::Status Accept(absl::StatusOr<Message> reply);
+  absl::Status AcceptPages(std::span<const FetchReplyItem> items,
+                           const std::byte* rows);
+  absl::Status AcceptRows(const FetchReplyItem& item, const FetchPage& page,
+                          const std::byte* rows);
   absl::Status CheckGeometry(const KvGeometry& found) const;
   absl::Status CheckItem(const FetchReplyItem& item,
                          const FetchPage& page) const;
@@ -103,6 +110,7 @@ class FetchOperation : public std::enable_shared_from_this<FetchOperation> {
   HostRows copy_;
   std::vector<HostRows> decoded_;  // of T2 pages
   std::vector<ColdBlock> blocks_;
+  std::vector<int32_t> bad_pages_;
 
   mutable absl::Mutex mutex_;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
