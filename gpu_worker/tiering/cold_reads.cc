@@ -48,12 +48,17 @@ bool ColdReads::HasPages() const {
   });
 }
 
-std::vector<ReadPage> ColdReads::ListPages(
-    const Sequence& sequence, const std::vector<bool>& pushdown) const {
+std::vector<ReadPage> ColdReads::ListPages(const Sequence& sequence,
+                                           const std::vector<bool>& pushdown,
+                                           int64_t end) const {
   std::vector<ReadPage> pages;
   for (int i = 0; i < sequence.table.num_pages(); ++i) {
     const Page& page = sequence.table.page(i);
-    const uint64_t cold = page.cold();
+    const int64_t first = int64_t{i} * kPageTokens;
+    if (first >= end) break;
+    const uint64_t cold =
+        page.cold() & SlotMask(0, static_cast<int>(std::min<int64_t>(
+                                      kPageTokens, end - first)));
     if (cold == 0) continue;
     const RemotePage& remote = sequence.remote.pages[static_cast<size_t>(i)];
     ReadWay way = ReadWay::kFetch;
@@ -80,11 +85,18 @@ absl::Status ColdReads::Begin(std::span<StepPart> parts,
   layer_in_use_ = -1;
   for (StepPart& part : parts_) {
     SequenceReads& reads = part.sequence->reads;
-    // Nodes add attention up over heads; who needs it apart reads the rows.
-    const bool pushes =
-        part.num_rows == 1 && part.sequence->destruction.head_scores.empty();
+    SequenceLoss& loss = part.sequence->loss;
+    loss.nodes.clear();
+    loss.pages.clear();
+    loss.is_repeated = false;
+    // Nodes add attention up over heads; who needs it apart reads the rows. So
+    // do rows that were scored when they were new.
+    const bool pushes = part.num_rows == 1 && part.again.empty() &&
+                        part.sequence->destruction.head_scores.empty();
     reads.pages =
-        ListPages(*part.sequence, pushes ? pushdown : std::vector<bool>());
+        ListPages(*part.sequence, pushes ? pushdown : std::vector<bool>(),
+                  part.again.empty() ? part.sequence->table.num_tokens()
+                                     : part.again.back() + 1);
     if (pushes && !part.Selects(0)) LeaveToNodes(*part.sequence, able);
     reads.elsewhere.clear();
     for (const ReadPage& page : reads.pages) {
@@ -275,6 +287,22 @@ void ColdReads::NoteLate(Sequence& sequence, int layer) {
   if (std::exchange(last_late_layer_, layer) != layer) ++late_layers_;
 }
 
+// Which rows did not come. A node that answered and named pages that it has not
+// may have the others.
+void ColdReads::NoteLoss(Sequence& sequence, const FetchOperation& fetch,
+                         int node, bool answers) {
+  SequenceLoss& loss = sequence.loss;
+  std::vector<int32_t> bad;
+  if (fetch.done()) bad = fetch.bad_pages();
+  if (answers && sequence.remote.distrusted.contains(node)) {
+    loss.is_repeated = true;
+  } else if (answers && !bad.empty()) {
+    loss.pages.insert(bad.begin(), bad.end());
+  } else {
+    loss.nodes.insert(node);
+  }
+}
+
 absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
                                    std::vector<ColdBlock>& blocks) {
   NoteLate(sequence, layer);
@@ -289,9 +317,9 @@ absl::Status ColdReads::AddFetched(Sequence& sequence, int layer,
       const std::string why = absl::StrCat(Where(sequence, link, layer, page),
                                            ": ", status.message());
       // So is a node that has had no room for all this time.
-      if (link.healthy() && !absl::IsUnavailable(status)) {
-        sequence.remote.distrusted.insert(node);
-      }
+      const bool answers = link.healthy() && !absl::IsUnavailable(status);
+      NoteLoss(sequence, *fetch, node, answers);
+      if (answers) sequence.remote.distrusted.insert(node);
       return absl::UnavailableError(why);
     }
     blocks.insert(blocks.end(), fetch->blocks().begin(), fetch->blocks().end());

@@ -112,10 +112,14 @@ class ColdReads {
   void LeaveToNodes(Sequence& sequence, const std::vector<bool>& able) const;
   absl::Status CheckRowsAreThere(std::vector<SequenceId>& failed) const;
   bool FetchesMapped(const Sequence& sequence, int node) const;
-  absl::Status CheckReads(const Sequence& sequence,
+  absl::Status CheckReads(Sequence& sequence,
                           const std::vector<bool>& healthy) const;
+  // Those with cold slots at positions below `end`.
   std::vector<ReadPage> ListPages(const Sequence& sequence,
-                                  const std::vector<bool>& pushdown) const;
+                                  const std::vector<bool>& pushdown,
+                                  int64_t end) const;
+  static void NoteLoss(Sequence& sequence, const FetchOperation& fetch,
+                       int node, bool answers);
   void Request(Sequence& sequence, int layer, bool ahead);
   static void NoteStaging(Sequence& sequence);
   std::vector<uint64_t> LiveOfT2(const Sequence& sequence, const ReadPage& read,

@@ -8,7 +8,7 @@
 namespace farkv {
 
 std::vector<ReadPage> ColdReads::ColdPages(const Sequence& sequence) const {
-  return ListPages(sequence, {});
+  return ListPages(sequence, {}, sequence.table.num_tokens());
 }
 
 void ColdReads::FetchLayer(

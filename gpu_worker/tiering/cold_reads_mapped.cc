@@ -53,6 +53,7 @@ absl::StatusOr<ColdBlock> ColdReads::MappedBlock(Sequence& sequence,
   const NodeLink& link = *links_[static_cast<size_t>(read.node)];
   const std::string where = Where(sequence, link, layer, read.page_index);
   if (!link.healthy()) {
+    sequence.loss.nodes.insert(read.node);
     return absl::UnavailableError(absl::StrCat(where, ": the node is lost"));
   }
   if (!LeaseHolds(sequence, read.node)) {

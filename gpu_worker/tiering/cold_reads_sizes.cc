@@ -84,11 +84,12 @@ bool ColdReads::FetchesMapped(const Sequence& sequence, int node) const {
   });
 }
 
-absl::Status ColdReads::CheckReads(const Sequence& sequence,
+absl::Status ColdReads::CheckReads(Sequence& sequence,
                                    const std::vector<bool>& healthy) const {
   for (const ReadPage& read : sequence.reads.pages) {
     FARKV_RETURN_IF_ERROR(CheckPlace(sequence, read));
     if (healthy[static_cast<size_t>(read.node)]) continue;
+    sequence.loss.nodes.insert(read.node);
     return absl::UnavailableError(
         absl::StrCat(Where(sequence, *links_[static_cast<size_t>(read.node)], 0,
                            read.page_index),
@@ -105,6 +106,7 @@ absl::Status ColdReads::CheckReads(const Sequence& sequence,
           "sequence ", sequence.spec.request_id, ", node ", link->node_id(),
           ": the lease was renewed while its pages were listed"));
     }
+    sequence.loss.nodes.insert(link->index());
     return absl::UnavailableError(
         absl::StrCat("sequence ", sequence.spec.request_id, ", node ",
                      link->node_id(), ": the lease is over"));

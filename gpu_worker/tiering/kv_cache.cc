@@ -12,6 +12,7 @@
 #include "gpu_worker/tiering/compact_positions.h"
 #include "gpu_worker/tiering/destruction.h"
 #include "gpu_worker/tiering/kv_cache_impl.h"
+#include "gpu_worker/tiering/lost_rows.h"
 #include "gpu_worker/tiering/node_access.h"
 #include "gpu_worker/tiering/row_selection.h"
 #include "gpu_worker/tiering/t2_choice.h"
@@ -36,7 +37,14 @@ absl::Status KvCache::Impl::CheckRows(std::span<const StepRows> rows) {
           absl::StrCat("Begin: no open sequence ", rows[i].sequence.value));
     }
     const int64_t end = sequence->table.num_tokens() + rows[i].num_rows;
-    if (rows[i].num_rows < 1 || end > sequence->spec.max_tokens) {
+    const auto lost = static_cast<int64_t>(sequence->loss.positions.size());
+    if (lost > 0 && rows[i].num_rows > lost) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "Begin: sequence ", sequence->spec.request_id, " asks for ",
+          rows[i].num_rows, " rows and has lost ", lost, " that come first"));
+    }
+    if (rows[i].num_rows < 1 ||
+        (lost == 0 && end > sequence->spec.max_tokens)) {
       return absl::InvalidArgumentError(
           absl::StrCat("Begin: sequence ", sequence->spec.request_id, " has ",
                        sequence->table.num_tokens(), " tokens and asks for ",
@@ -78,7 +86,10 @@ absl::Status KvCache::Impl::Begin(std::span<const StepRows> rows, Stream& on) {
   FARKV_RETURN_IF_ERROR(CheckRows(rows));
   int64_t needed = 0;
   for (const StepRows& row : rows) {
-    needed += Find(row.sequence)->table.SetsFor(row.num_rows);
+    const Sequence& sequence = *Find(row.sequence);
+    needed += sequence.loss.positions.empty()
+                  ? sequence.table.SetsFor(row.num_rows)
+                  : SetsForLost(sequence, row.num_rows);
   }
   if (remote != nullptr) {
     Advance();
@@ -155,6 +166,11 @@ absl::Status KvCache::Impl::Commit(const std::function<bool()>& is_moot) {
   if (remote != nullptr) remote->Poll(sequences, lines);
   for (StepPart& part : step.parts()) {
     Sequence& sequence = *part.sequence;
+    if (!part.again.empty()) {
+      NoteRecomputed(sequence, part.num_rows);
+      remote->Advance(sequence, lines);
+      continue;
+    }
     NoteSelectedStep(part, lines, geometry, *stream);
     KeepWrittenKeys(part, lines, geometry, *stream);
     if (remote != nullptr) Seal(sequence, part.first_position);

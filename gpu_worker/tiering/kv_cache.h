@@ -77,7 +77,8 @@ struct SequenceSpec {
   std::vector<double> compact_frequencies;
 };
 
-// New rows of one sequence in this step: its next `num_rows` positions.
+// New rows of one sequence in this step: its next `num_rows` positions, or the
+// first ones of those that GiveUpLostRows() has returned while some are left.
 struct StepRows {
   SequenceId sequence;
   int32_t num_rows = 0;
@@ -86,8 +87,9 @@ struct StepRows {
 // What one layer of a step needs; borrowed until the next PrepareLayer,
 // Commit or Discard - and, on an asynchronous stream, until synchronised.
 struct LayerView {
-  std::span<const RowTarget> targets;            // one per row of the step
-  std::span<const AttentionSequence> sequences;  // one per StepRows
+  std::span<const RowTarget> targets;  // one per row of the step
+  // One per StepRows, or one per range of lost positions.
+  std::span<const AttentionSequence> sequences;
   // Nodes attend to some of the layer's pages, a policy ranks rows by these
   // queries, or they choose the rows that are read (only then are `sequences`
   // whole): SendQueries() must come before its attention is enqueued.
@@ -197,6 +199,13 @@ class KvCache {
   // on, under the id that is returned and in sessions of their own. Nodes that
   // answered and yet gave no good rows are its last choice from then on.
   SequenceId Restart(SequenceId sequence, SessionId session);
+  // Gives up the rows that exist nowhere any more, as the last step has shown,
+  // and those given up before, and returns their positions, ascending. The next
+  // steps' rows of the sequence are theirs, in this order, until all are there
+  // again; nothing else of the sequence changes (lost_rows.h). Empty: no row is
+  // known to be lost, or these alone cannot be computed again; Restart helps.
+  // May wait, two fetch timeouts, for scores that nodes have gathered.
+  std::vector<int64_t> GiveUpLostRows(SequenceId sequence);
 
   // RESOURCE_EXHAUSTED, at once, when T0 overflows: Park another sequence, or
   // WaitForRoom and try again, or end one. OUT_OF_RANGE, with the bytes, when
@@ -224,9 +233,8 @@ class KvCache {
   absl::Status Commit(const std::function<bool()>& is_moot = {});
   // Ends the step; the rows that Begin added are gone. Nothing without one.
   void Discard();
-  // Whose cold rows failed the last PrepareLayer or SendQueries: Restart them,
-  // or end them.
-  // The others can go on.
+  // Whose cold rows failed the last PrepareLayer or SendQueries:
+  // GiveUpLostRows or Restart them, or end them. The others can go on.
   const std::vector<SequenceId>& failed_sequences() const;
 
   // Drops every line that is stored. The sequence may run again any time.

@@ -56,6 +56,7 @@ struct KvCache::Impl {
   void Discard();
   void Close(SequenceId id);
   SequenceId Restart(SequenceId id, SessionId session);
+  std::vector<int64_t> GiveUpLostRows(SequenceId id);
   void Park(SequenceId id);
   absl::Status Drain(absl::Duration timeout);
 

@@ -22,8 +22,9 @@ namespace farkv {
 // kOpen: the tail, or a page whose last rows are being written. kFull: sealed
 // and waiting for its store. kStoring: its rows have been copied out and are
 // on their way. kStored: the node has confirmed every layer. kLost: it was
-// stored, and the node has lost it or given it away. kGone: all its rows have
-// been destroyed; no node needs to have it.
+// stored, and the node has lost it or given it away: its cold rows are nowhere
+// until they are computed again (lost_rows.h), with whole groups. kGone: all
+// its rows have been destroyed; no node needs to have it.
 enum class StoreState : uint8_t {
   kOpen,
   kFull,
@@ -92,7 +93,7 @@ class PageTable {
   int64_t Keep(Page& page, std::span<const uint64_t> live);
 
   // Drops the line set of the group of `slot`; the page must be stored, or the
-  // group dead.
+  // group dead or lost.
   void Drop(Page& page, int slot, T0Lines& lines);
   // Gives the group of `slot` a set that already holds its rows.
   void Adopt(Page& page, int slot, LineSetId set);

@@ -63,9 +63,11 @@ class Pushdown {
   // which begins.
   std::vector<bool> Choose(std::span<const StepPart> parts);
   // Whether a node can attend for this part at all. Nodes add attention up over
-  // heads: who needs it apart reads the rows.
+  // heads: who needs it apart reads the rows. So do rows that are computed
+  // again, which must not be scored again.
   static bool CanPush(const StepPart& part) {
-    return part.num_rows == 1 && part.sequence->destruction.head_scores.empty();
+    return part.num_rows == 1 && part.again.empty() &&
+           part.sequence->destruction.head_scores.empty();
   }
 
   // `parts` as ColdReads::Begin has prepared them; `step` is its number.
@@ -86,6 +88,10 @@ class Pushdown {
   // Adds to the sequence's scores what nodes have gathered for it. Waits, but
   // not for a node that is lost or has failed of late: its scores are lost.
   void CollectScores(Sequence& sequence);
+  // The same where all of them can be had, from nodes that have failed of late
+  // too. False: some are lost, and how many of the others the scores have is
+  // open.
+  bool CollectAllScores(Sequence& sequence);
 
  private:
   // An attend request under way, and its answer once that has come.
@@ -135,6 +141,8 @@ class Pushdown {
   }
   void MeterStep(absl::Duration fetch_waits);
   AttendSample SampleOf(int node) const;
+  // From nodes that are `answering`; how many did not give theirs.
+  int Collect(Sequence& sequence, const std::vector<bool>& answering);
   Collection StartCollection(Sequence& sequence, int node,
                              const std::set<int32_t>& pages) const;
 

@@ -43,16 +43,32 @@ Pushdown::Collection Pushdown::StartCollection(
 }
 
 void Pushdown::CollectScores(Sequence& sequence) {
+  sequence.stats.lost_score_collections += Collect(sequence, Nodes());
+}
+
+bool Pushdown::CollectAllScores(Sequence& sequence) {
+  std::vector<bool> answering;
+  for (const auto& link : links_) {
+    answering.push_back(link->healthy() &&
+                        !sequence.loss.nodes.contains(link->index()));
+  }
+  for (const auto& [node, pages] : sequence.pushdown.pages) {
+    if (!answering[static_cast<size_t>(node)]) return false;
+  }
+  return Collect(sequence, answering) == 0;
+}
+
+int Pushdown::Collect(Sequence& sequence, const std::vector<bool>& answering) {
   SequencePushdown& state = sequence.pushdown;
-  if (state.pages.empty()) return;
+  if (state.pages.empty()) return 0;
+  int lost = 0;
   ++state.collection;
-  const std::vector<bool> answering = Nodes();
   std::vector<Collection> collections;
   for (const auto& [node, pages] : state.pages) {
     if (answering[static_cast<size_t>(node)]) {
       collections.push_back(StartCollection(sequence, node, pages));
     } else {
-      ++sequence.stats.lost_score_collections;
+      ++lost;
     }
   }
   state.pages.clear();
@@ -61,7 +77,7 @@ void Pushdown::CollectScores(Sequence& sequence) {
                                     ? absl::InternalError("not sent")
                                     : collection.call->Wait();
     if (!status.ok()) {
-      ++sequence.stats.lost_score_collections;
+      ++lost;
       {
         absl::MutexLock lock(&mutex_);
         pauses_[static_cast<size_t>(collection.node)].Failed(clock_.Now());
@@ -81,6 +97,7 @@ void Pushdown::CollectScores(Sequence& sequence) {
       }
     }
   }
+  return lost;
 }
 
 }  // namespace farkv

@@ -94,14 +94,35 @@ RemoteTier::~RemoteTier() {
   for (const auto& link : links_) LogAccount(*link);
 }
 
-void RemoteTier::Opened(Sequence& sequence) {
+void RemoteTier::PreferNodes(Sequence& sequence) const {
   std::vector<std::string> ids;
   for (const auto& link : links_) ids.push_back(link->node_id());
+  SetOrder(sequence.remote, NodeOrder(sequence.spec.session, ids));
+}
+
+void RemoteTier::Opened(Sequence& sequence) {
   RemoteState& remote = sequence.remote;
-  SetOrder(remote, NodeOrder(sequence.spec.session, ids));
+  PreferNodes(sequence);
   remote.nodes.resize(links_.size());
   remote.pages.resize(
       static_cast<size_t>(sequence.spec.max_tokens / kPageTokens));
+  Reserve(sequence);
+}
+
+void RemoteTier::GiveUp(Sequence& sequence,
+                        std::span<const int64_t> positions) {
+  RemoteState& remote = sequence.remote;
+  for (const int64_t position : positions) {
+    const auto index = static_cast<int>(position / kPageTokens);
+    Page& page = sequence.table.page(index);
+    page.state = StoreState::kLost;
+    page.sent = false;
+    page.eviction_due = false;
+    remote.pages[static_cast<size_t>(index)] = RemotePage();
+    remote.first_unreserved = std::min(remote.first_unreserved, index);
+  }
+  remote.continues = true;
+  PreferNodes(sequence);
   Reserve(sequence);
 }
 
@@ -179,7 +200,8 @@ void RemoteTier::Handle(const SessionLost& event, SequenceMap& sequences) {
     if (index < sequence->table.num_pages()) {
       Page& page = sequence->table.page(index);
       page.eviction_due = false;
-      if (page.cold() != 0) {
+      // One that is given up already has only lost its next place.
+      if (page.cold() != 0 && page.state != StoreState::kLost) {
         page.state = StoreState::kLost;
         continue;
       }

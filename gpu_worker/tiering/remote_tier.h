@@ -43,6 +43,10 @@ class RemoteTier {
   // Closes its sessions in the background; its lines may go at once after.
   void Closed(Sequence& sequence);
 
+  // Forgets where the pages of these positions lie: they will be stored anew,
+  // elsewhere if that can be.
+  void GiveUp(Sequence& sequence, std::span<const int64_t> positions);
+
   // Takes what the background has reported, and drops what may go since.
   void Poll(SequenceMap& sequences, T0Lines& lines);
   // Whether polls since the last call have found that a store has ended or that
@@ -88,6 +92,7 @@ class RemoteTier {
   absl::Status RecordPlaces(Sequence& sequence, PagesReserved& event);
   // Whether one answers that did not.
   bool LookAtNodes(Sequence& sequence) const;
+  void PreferNodes(Sequence& sequence) const;
   static bool NeedsPlace(const Sequence& sequence, int page_index);
   void Reserve(Sequence& sequence);
   void Store(Sequence& sequence, const T0Lines& lines);

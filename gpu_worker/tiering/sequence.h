@@ -67,6 +67,18 @@ struct SequencePromotion {
   absl::Time retry_at = absl::InfinitePast();
 };
 
+// Rows that exist nowhere any more (lost_rows.h).
+struct SequenceLoss {
+  // What the reads of the last step have told: nodes that have lost all that
+  // they had of the sequence, single pages of the others, and whether a node
+  // that was distrusted before has failed again.
+  std::set<int> nodes;
+  std::set<int32_t> pages;
+  bool is_repeated = false;
+  // Given up and to be computed again, ascending. The next steps are theirs.
+  std::vector<int64_t> positions;
+};
+
 // What destroying rows needs to remember (destruction.h).
 struct SequenceDestruction {
   int64_t destroyed = 0;      // rows of each layer and KV head
@@ -115,6 +127,7 @@ struct Sequence {
   SequenceReads reads;
   SequencePushdown pushdown;
   SequencePromotion promotion;
+  SequenceLoss loss;
   std::vector<int64_t> promoted_groups;  // by the last plan, ascending
   SequenceDestruction destruction;
   SequenceSelection selection;

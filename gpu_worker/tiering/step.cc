@@ -1,6 +1,7 @@
 #include "gpu_worker/tiering/step.h"
 
 #include "common/base/status_macros.h"
+#include "gpu_worker/tiering/lost_rows.h"
 
 namespace farkv {
 
@@ -17,6 +18,8 @@ void Step::AddPart(Sequence& sequence, int32_t num_rows, T0Lines& lines) {
   StepPart& part = parts_[num_parts_++];
   part.sequence = &sequence;
   part.num_rows = num_rows;
+  part.again.clear();
+  if (!sequence.loss.positions.empty()) return AddLost(part, num_rows, lines);
   part.first_position = sequence.table.num_tokens();
   sequence.table.Append(num_rows, lines);
   sequence.NotePeak(lines);
@@ -29,19 +32,79 @@ void Step::AddPart(Sequence& sequence, int32_t num_rows, T0Lines& lines) {
   }
 }
 
+void Step::AddLost(StepPart& part, int32_t num_rows, T0Lines& lines) const {
+  Sequence& sequence = *part.sequence;
+  const std::vector<int64_t>& lost = sequence.loss.positions;
+  part.again.assign(lost.begin(), lost.begin() + num_rows);
+  part.first_position = part.again.front();
+  part.score_deltas.clear();
+  part.head_deltas.clear();
+  part.adopted.clear();
+  part.ranges_again.clear();
+  for (const int64_t position : part.again) {
+    Page& page = sequence.table.page(static_cast<int>(position / kPageTokens));
+    const int slot = static_cast<int>(position % kPageTokens);
+    if ((page.resident >> slot & 1) == 0) {
+      sequence.table.Adopt(page, slot, lines.Allocate());
+      part.adopted.push_back(position);
+    }
+    std::vector<PositionRange>& ranges = part.ranges_again;
+    if (ranges.empty() ||
+        ranges.back().first + ranges.back().count != position) {
+      ranges.push_back({position, 0});
+    }
+    ++ranges.back().count;
+  }
+  sequence.NotePeak(lines);
+  part.pages_again =
+      LiveBefore(sequence.table, part.again.back() + 1, geometry_.num_kv_heads);
+}
+
+void Step::AddTarget(int layer, const PageTable& table, int64_t position,
+                     const T0Lines& lines,
+                     std::vector<RowTarget>& targets) const {
+  const auto g = static_cast<size_t>(lines.granularity());
+  const Page& page = table.page(static_cast<int>(position / kPageTokens));
+  const auto slot = static_cast<size_t>(position % kPageTokens);
+  std::byte* line = lines.Line(layer, page.lines[slot / g]);
+  targets.push_back({line + geometry_.KeyOffset(g, 0, slot % g),
+                     line + geometry_.ValueOffset(g, 0, slot % g),
+                     geometry_.HeadStride(g)});
+}
+
 void Step::AddTargets(int layer, const StepPart& part, const T0Lines& lines,
                       std::vector<RowTarget>& targets) const {
   const PageTable& table = part.sequence->table;
-  const auto g = static_cast<size_t>(lines.granularity());
+  for (const int64_t position : part.again) {
+    AddTarget(layer, table, position, lines, targets);
+  }
+  if (!part.again.empty()) return;
   for (int64_t position = part.first_position;
        position < part.first_position + part.num_rows; ++position) {
-    const Page& page = table.page(static_cast<int>(position / kPageTokens));
-    const auto slot = static_cast<size_t>(position % kPageTokens);
-    std::byte* line = lines.Line(layer, page.lines[slot / g]);
-    targets.push_back({line + geometry_.KeyOffset(g, 0, slot % g),
-                       line + geometry_.ValueOffset(g, 0, slot % g),
-                       geometry_.HeadStride(g)});
+    AddTarget(layer, table, position, lines, targets);
   }
+}
+
+// A view for each range of consecutive positions, over the same pages: what a
+// row must not see yet, the causal edge hides.
+absl::Status Step::AddViewsOfLost(int layer, StepPart& part,
+                                  const T0Lines& lines,
+                                  std::span<const ColdBlock> cold,
+                                  int32_t first_row,
+                                  std::vector<AttentionSequence>& views) const {
+  FARKV_ASSIGN_OR_RETURN(
+      const std::span<const PageRuns> pages,
+      part.sequence->runs.Select(layer, part.sequence->table, lines, cold,
+                                 part.pages_again, {}));
+  for (const PositionRange& range : part.ranges_again) {
+    AttentionSequence& view = views.emplace_back();
+    view.first_row = first_row;
+    view.num_rows = range.count;
+    view.first_position = range.first;
+    view.pages = pages;
+    first_row += range.count;
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<LayerView> Step::Layer(
@@ -57,6 +120,12 @@ absl::StatusOr<LayerView> Step::Layer(
     AddTargets(layer, part, lines, buffers.targets);
     std::span<const ColdBlock> blocks;
     if (i < cold.size()) blocks = cold[i];
+    if (!part.again.empty()) {
+      FARKV_RETURN_IF_ERROR(AddViewsOfLost(layer, part, lines, blocks,
+                                           first_row, buffers.sequences));
+      first_row += part.num_rows;
+      continue;
+    }
     AttentionSequence view;
     view.first_row = first_row;
     view.num_rows = part.num_rows;
@@ -83,13 +152,17 @@ absl::StatusOr<LayerView> Step::Layer(
 absl::Status Step::Select(int layer, const T0Lines& lines,
                           std::span<const std::vector<ColdBlock>> cold) {
   LayerBuffers& buffers = layers_[static_cast<size_t>(layer)];
+  size_t view = 0;
   for (size_t i = 0; i < num_parts_; ++i) {
-    if (!parts_[i].Selects(layer)) continue;
-    Sequence& sequence = *parts_[i].sequence;
+    const StepPart& part = parts_[i];
+    const size_t at = view;
+    view += part.again.empty() ? 1 : part.ranges_again.size();
+    if (!part.Selects(layer)) continue;
+    Sequence& sequence = *part.sequence;
     std::span<const ColdBlock> blocks;
     if (i < cold.size()) blocks = cold[i];
     FARKV_ASSIGN_OR_RETURN(
-        buffers.sequences[i].pages,
+        buffers.sequences[at].pages,
         sequence.runs.Select(
             layer, sequence.table, lines, blocks,
             sequence.selection.chosen[static_cast<size_t>(layer)],
@@ -114,6 +187,7 @@ void Step::CommitHeadScores(const StepPart& part) const {
 
 void Step::Commit() {
   for (StepPart& part : parts()) {
+    if (!part.again.empty()) continue;
     std::vector<int64_t>& scores = part.sequence->scores;
     scores.resize(part.score_deltas.size(), 0);
     for (size_t i = 0; i < scores.size(); ++i) {
@@ -126,7 +200,15 @@ void Step::Commit() {
 
 void Step::Discard(T0Lines& lines) {
   for (StepPart& part : parts()) {
-    part.sequence->table.Truncate(part.first_position, lines);
+    PageTable& table = part.sequence->table;
+    if (part.again.empty()) {
+      table.Truncate(part.first_position, lines);
+      continue;
+    }
+    for (const int64_t position : part.adopted) {
+      table.Drop(table.page(static_cast<int>(position / kPageTokens)),
+                 static_cast<int>(position % kPageTokens), lines);
+    }
   }
   active_ = false;
 }

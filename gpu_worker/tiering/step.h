@@ -13,10 +13,17 @@
 #include "absl/status/statusor.h"
 #include "common/layout/kv_geometry.h"
 #include "gpu_worker/tiering/kv_cache.h"
+#include "gpu_worker/tiering/selected_rows.h"
 #include "gpu_worker/tiering/sequence.h"
 #include "gpu_worker/tiering/t0_lines.h"
 
 namespace farkv {
+
+// Consecutive positions.
+struct PositionRange {
+  int64_t first = 0;
+  int32_t count = 0;
+};
 
 // One sequence's part of a step.
 struct StepPart {
@@ -26,6 +33,12 @@ struct StepPart {
   std::vector<int64_t> score_deltas;  // per position, the step's own
   // [layer] -> [KV head][position], when the sequence's policy asks for it.
   std::vector<std::vector<int64_t>> head_deltas;
+  // Not empty: the rows are no new ones but these positions', ascending, which
+  // were lost. Nothing is scored, and nothing behind the last one is read.
+  std::vector<int64_t> again;
+  std::vector<SelectedPage> pages_again;    // what they read, in every layer
+  std::vector<int64_t> adopted;             // of each group that got a line set
+  std::vector<PositionRange> ranges_again;  // `again` once more
 
   // Whether the step reads some groups of rows of `layer` only, which its query
   // chooses: behind the prompt, and there are its rows one at a time.
@@ -44,8 +57,8 @@ class Step {
   bool active() const { return active_; }
   std::span<StepPart> parts() { return {parts_.data(), num_parts_}; }
 
-  // Starts a step. Part by part: AddPart appends the rows to the sequence,
-  // whose line sets must be free.
+  // Starts a step. Part by part: AddPart appends the rows to the sequence, or
+  // takes the first of those that it has lost; their line sets must be free.
   void Start();
   void AddPart(Sequence& sequence, int32_t num_rows, T0Lines& lines);
 
@@ -63,7 +76,8 @@ class Step {
   absl::Status Select(int layer, const T0Lines& lines,
                       std::span<const std::vector<ColdBlock>> cold);
 
-  // Adds the scores; ends the step.
+  // Adds the scores; ends the step. Who has lost rows notes what is there
+  // again.
   void Commit();
   // Takes the rows away again; ends the step.
   void Discard(T0Lines& lines);
@@ -74,9 +88,16 @@ class Step {
     std::vector<AttentionSequence> sequences;
   };
 
+  void AddLost(StepPart& part, int32_t num_rows, T0Lines& lines) const;
   void CommitHeadScores(const StepPart& part) const;
+  void AddTarget(int layer, const PageTable& table, int64_t position,
+                 const T0Lines& lines, std::vector<RowTarget>& targets) const;
   void AddTargets(int layer, const StepPart& part, const T0Lines& lines,
                   std::vector<RowTarget>& targets) const;
+  absl::Status AddViewsOfLost(int layer, StepPart& part, const T0Lines& lines,
+                              std::span<const ColdBlock> cold,
+                              int32_t first_row,
+                              std::vector<AttentionSequence>& views) const;
 
   KvGeometry geometry_;
   bool active_ = false;

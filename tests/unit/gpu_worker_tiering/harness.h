@@ -61,6 +61,7 @@ inline std::vector<float> Numbers(uint64_t seed, int layer, int64_t position,
 struct Batch {
   SequenceId sequence;
   int rows = 0;
+  std::vector<int64_t> lost = {};  // their positions, when they are lost ones
 };
 
 class Harness {
@@ -140,9 +141,13 @@ class Harness {
     for (size_t i = 0; i < batch.size(); ++i) {
       const uint64_t seed = 3 * batch[i].sequence.value;
       const auto add = [&](std::vector<float>& to, uint64_t kind, int width) {
-        const auto more =
-            Numbers(seed + kind, layer, first[i], batch[i].rows, width);
-        to.insert(to.end(), more.begin(), more.end());
+        for (int r = 0; r < batch[i].rows; ++r) {
+          const int64_t position = batch[i].lost.empty()
+                                       ? first[i] + r
+                                       : batch[i].lost[static_cast<size_t>(r)];
+          const auto more = Numbers(seed + kind, layer, position, 1, width);
+          to.insert(to.end(), more.begin(), more.end());
+        }
       };
       add(k, 0, kv_width);
       add(v, 1, kv_width);
