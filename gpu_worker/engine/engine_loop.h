@@ -71,6 +71,8 @@ class Engine::Loop final : public EngineView {
   bool MendNamed(Batch& batch, const absl::Status& why);
   void Mend(RunningSequence& sequence, const absl::Status& why);
   void Recover(RunningSequence& sequence, const absl::Status& why);
+  bool MayReplayInPlace(const RunningSequence& sequence) const;
+  void Replay(RunningSequence& sequence, const absl::Status& why);
   // `is_all`: nobody outside `batch` has lines that could be dropped for it.
   void RunBatch(Batch batch, bool is_all);
   void RunHalves(const Batch& batch);

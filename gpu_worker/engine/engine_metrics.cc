@@ -77,6 +77,15 @@ EngineMetrics EngineMetrics::Register(Metrics* metrics) {
   m.recoveries = metrics->AddCounter(
       p + "recoveries_total",
       "Sequences that lost rows and were recomputed from their tokens");
+  m.partial_recoveries = metrics->AddCounter(
+      p + "partial_recoveries_total",
+      "Of the recoveries, those that recompute lost rows alone");
+  m.partial_recovery_tokens = metrics->AddCounter(
+      p + "recovery_tokens_total",
+      "Tokens that recoveries set out to recompute", {{"kind", "partial"}});
+  m.whole_recovery_tokens = metrics->AddCounter(
+      p + "recovery_tokens_total",
+      "Tokens that recoveries set out to recompute", {{"kind", "whole"}});
   m.recomputed_tokens =
       metrics->AddCounter(p + "recomputed_tokens_total",
                           "Tokens whose rows were computed once more");

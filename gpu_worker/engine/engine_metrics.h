@@ -20,6 +20,7 @@ struct EngineMetrics {
   FailureCounter failures;
   Counter repeated_steps, split_steps, parked_sequences, recoveries,
       recomputed_tokens;
+  Counter partial_recoveries, partial_recovery_tokens, whole_recovery_tokens;
   Counter cold_rows_mapped, cold_rows_fetched, cold_rows_pushed_down;
   Counter late_fetches, promoted_tokens, undone_promotions;
   Counter postponed_evictions, skipped_evictions;

@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "common/telemetry/log.h"
 #include "gpu_worker/engine/engine_loop.h"
 
 namespace farkv {
@@ -13,18 +12,9 @@ namespace {
 // A page given away in mid-step is rare; thrice in a row is a fault.
 constexpr int kMaxRepeats = 3;
 
-// Of one request: a node that damages whatever it is given must not keep it at
-// work for ever.
-constexpr int kMaxRecoveries = 8;
-
 // How long a step that finds T0 full waits at once; cancels, deadlines and
 // questions have to wait as well.
 constexpr absl::Duration kRoomWait = absl::Milliseconds(20);
-
-// A step whose repetitions were discarded as well cannot read its rows.
-bool IsLostRows(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsAborted(status);
-}
 
 // Decoding sequences come first, one row each; what is left of the step goes
 // to prompts and to tokens that are processed again, oldest first.
@@ -53,6 +43,14 @@ struct StepInput {
   std::vector<int32_t> logit_rows;
 };
 
+// Nothing is chosen behind rows that are computed again.
+void AddLost(const RunningSequence& sequence, size_t rows, StepInput& input) {
+  for (const int64_t position : sequence.lost().first(rows)) {
+    input.tokens.push_back(sequence.token(position));
+    input.positions.push_back(position);
+  }
+}
+
 // `next_position` tells for which one a sequence's next row is rotated.
 StepInput BuildInput(
     const std::vector<RunningSequence*>& batch, std::span<const int64_t> rows,
@@ -63,6 +61,10 @@ StepInput BuildInput(
     const RunningSequence& sequence = *batch[i];
     const auto pending = sequence.pending();
     input.rows.push_back({sequence.id, static_cast<int32_t>(rows[i])});
+    if (!sequence.lost().empty()) {
+      AddLost(sequence, static_cast<size_t>(rows[i]), input);
+      continue;
+    }
     const int64_t first = next_position(sequence);
     for (int64_t r = 0; r < rows[i]; ++r) {
       input.tokens.push_back(pending[static_cast<size_t>(r)]);
@@ -120,12 +122,14 @@ void Engine::Loop::RunBatch(Batch batch, bool is_all) {
     if (absl::IsOutOfRange(status) && batch.size() > 1) {
       return RunHalves(batch);
     }
-    if (absl::IsOutOfRange(status) && batch.front()->next_rows() > 1) {
+    if (absl::IsOutOfRange(status) && batch.front()->lost().empty() &&
+        batch.front()->next_rows() > 1) {
       batch.front()->one_row = true;
       continue;
     }
     if (absl::IsResourceExhausted(status)) {
       if (batch.size() == 1) {
+        if (batch.front()->HalveLostRows()) continue;
         return is_all ? WaitForRoom(*batch.front(), status)
                       : Park(*batch.front());
       }
@@ -144,57 +148,6 @@ void Engine::Loop::RunHalves(const Batch& batch) {
   const auto middle = batch.begin() + static_cast<ptrdiff_t>(batch.size() / 2);
   RunBatch({batch.begin(), middle}, /*is_all=*/false);
   RunBatch({middle, batch.end()}, /*is_all=*/false);
-}
-
-// Recovers the sequences whose cold rows failed the step, and takes them out of
-// `batch`: the others need not wait for the same node again. False when the
-// cache names none. `why` is the step's first error, of the first of them
-// unless another kind of error, of another sequence, came before.
-bool Engine::Loop::MendNamed(Batch& batch, const absl::Status& why) {
-  const std::vector<SequenceId> failed = cache_->failed_sequences();
-  const bool about_rows = IsLostRows(why);
-  bool is_first = true;
-  for (const SequenceId id : failed) {
-    const auto found = std::find_if(
-        batch.begin(), batch.end(),
-        [id](const RunningSequence* sequence) { return sequence->id == id; });
-    if (found == batch.end()) continue;
-    RunningSequence& sequence = **found;
-    batch.erase(found);
-    Mend(sequence, is_first && about_rows
-                       ? why
-                       : absl::UnavailableError(absl::StrCat(
-                             "sequence ", sequence.request().request_id,
-                             ": its cold rows did not come")));
-    is_first = false;
-  }
-  return !is_first;
-}
-
-// After a step of this sequence alone, or one that failed for its rows.
-void Engine::Loop::Mend(RunningSequence& sequence, const absl::Status& why) {
-  if (absl::IsOutOfRange(why)) {
-    return Fail(sequence, absl::ResourceExhaustedError(why.message()));
-  }
-  if (!IsLostRows(why)) return Fail(sequence, why);
-  if (sequence.recoveries() < kMaxRecoveries) return Recover(sequence, why);
-  Fail(sequence,
-       absl::Status(why.code(),
-                    absl::StrCat(why.message(), "; rows of this request were ",
-                                 "lost and recomputed ", kMaxRecoveries,
-                                 " times before, which is the most")));
-}
-
-// Its rows are given up, wherever they are, and its tokens processed again, in
-// steps beside those of the others. DESIGN 1, P5.
-void Engine::Loop::Recover(RunningSequence& sequence, const absl::Status& why) {
-  spdlog::warn("request {}: {} tokens are recomputed: {}",
-               sequence.request().request_id, sequence.processed(),
-               std::string(why.message()));
-  const SessionId session = SessionId::Random();
-  sequence.id = cache_->Restart(sequence.id, session);
-  sequence.Replay(session);
-  metrics_.recoveries.Increment();
 }
 
 // Which sequence it was shows when each runs alone; their bits are the same in
@@ -237,20 +190,8 @@ void Engine::Loop::WaitForRoom(RunningSequence& alone,
   const bool may_wait = now - full_since_ < 2 * options_.tiering.rpc_timeout;
   if (may_wait && cache_->WaitForRoom(kRoomWait)) return;
   full_since_ = absl::InfiniteFuture();
-  if (!GiveUpParked(why)) Fail(alone, why);
-}
-
-// What the youngest parked sequence keeps in T0 because no node takes it makes
-// room for those before it: its tokens are processed again when they are done.
-bool Engine::Loop::GiveUpParked(const absl::Status& why) {
-  for (auto it = running_.rbegin(); it != running_.rend(); ++it) {
-    RunningSequence& sequence = **it;
-    if (!sequence.parked || sequence.recoveries() >= kMaxRecoveries) continue;
-    if (cache_->Stats(sequence.id).t0_tokens == 0) continue;
-    Recover(sequence, why);
-    return true;
-  }
-  return false;
+  if (GiveUpParked(why)) return;
+  MayReplayInPlace(alone) ? Replay(alone, why) : Fail(alone, why);
 }
 
 absl::Status Engine::Loop::Step(const Batch& batch) {

@@ -1,6 +1,7 @@
 #include "gpu_worker/engine/running_sequence.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace farkv {
 
@@ -18,6 +19,9 @@ RunningSequence::RunningSequence(GenerationRequest request,
 int64_t RunningSequence::next_rows() const {
   const auto prompt = static_cast<int64_t>(request_.prompt.size());
   const auto known = static_cast<int64_t>(tokens_.size());
+  if (!lost().empty()) {
+    return std::min(static_cast<int64_t>(lost().size()), lost_rows_);
+  }
   if (one_row) return 1;
   if (processed_ < prompt) return prompt - processed_;
   const int64_t to_plan = replay_rows - (processed_ - prompt) % replay_rows;
@@ -25,14 +29,36 @@ int64_t RunningSequence::next_rows() const {
 }
 
 int64_t RunningSequence::Advance(int64_t rows) {
+  if (!lost().empty()) {
+    next_lost_ += static_cast<size_t>(rows);
+    lost_rows_ = std::min(2 * lost_rows_, kMaxLostRows);
+    recomputed_ += rows;
+    return rows;
+  }
   const int64_t again = std::clamp<int64_t>(replay_end_ - processed_, 0, rows);
   processed_ += rows;
   recomputed_ += again;
   return again;
 }
 
+void RunningSequence::Recompute(std::vector<int64_t> lost) {
+  ++recoveries_;
+  lost_ = std::move(lost);
+  next_lost_ = 0;
+  lost_rows_ = kMaxLostRows;
+}
+
+bool RunningSequence::HalveLostRows() {
+  const int64_t rows = next_rows();
+  if (lost().empty() || rows <= 1) return false;
+  lost_rows_ = rows / 2;
+  return true;
+}
+
 void RunningSequence::Replay(SessionId session) {
   ++recoveries_;
+  lost_.clear();
+  next_lost_ = 0;
   session_ = session;
   replay_end_ = std::max(replay_end_, processed_);
   processed_ = 0;

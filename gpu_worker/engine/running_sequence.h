@@ -34,17 +34,30 @@ class RunningSequence {
     return processed_ < static_cast<int64_t>(request_.prompt.size());
   }
 
-  // Tokens that the next step may process. Behind the prompt a replay goes on
-  // by `replay_rows` at most, and stops where a placement plan is due. One with
-  // `one_row` goes on by one.
+  // Tokens that the next step may process: the first of those that were lost,
+  // else pending ones. Behind the prompt a replay goes on by `replay_rows` at
+  // most, and stops where a placement plan is due. One with `one_row` goes on
+  // by one.
   int64_t next_rows() const;
-  // `rows` pending tokens have been processed; how many not for the first time.
+  // So many tokens have been processed; how many not for the first time.
   int64_t Advance(int64_t rows);
 
   // All rows are lost: its tokens are processed again, under another session.
   // What was chosen and sent stays.
   void Replay(SessionId session);
-  bool replaying() const { return processed_ < replay_end_; }
+  // The rows of these positions are lost, ascending and all processed before:
+  // their tokens come first, and in place of those that were lost before.
+  void Recompute(std::vector<int64_t> lost);
+  // Positions that are still to be computed again.
+  std::span<const int64_t> lost() const {
+    return std::span<const int64_t>(lost_).subspan(next_lost_);
+  }
+  // Takes fewer of them at a time, for want of T0. False when it is one.
+  bool HalveLostRows();
+  int32_t token(int64_t position) const {
+    return tokens_[static_cast<size_t>(position)];
+  }
+  bool replaying() const { return processed_ < replay_end_ || !lost().empty(); }
   int recoveries() const { return recoveries_; }
   int64_t recomputed() const { return recomputed_; }
 
@@ -80,6 +93,8 @@ class RunningSequence {
     return index < request_.forced.size() &&
            request_.forced[index] != kFreeToken;
   }
+  static constexpr int64_t kMaxLostRows = int64_t{1} << 20;
+
   bool IsStop(int32_t token, std::span<const int32_t> eos_tokens) const;
 
   GenerationRequest request_;
@@ -89,6 +104,9 @@ class RunningSequence {
   std::vector<int32_t> tokens_;  // prompt, then generated
   int64_t processed_ = 0;
   int64_t replay_end_ = 0;  // tokens that were processed before
+  std::vector<int64_t> lost_;
+  size_t next_lost_ = 0;
+  int64_t lost_rows_ = kMaxLostRows;  // at a time
   int64_t recomputed_ = 0;
   int recoveries_ = 0;
   OutputText text_;

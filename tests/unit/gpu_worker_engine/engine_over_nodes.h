@@ -78,18 +78,23 @@ class EngineOverNodes : public ::testing::Test {
 
   // T0 of so many sets of lines over the first `num_nodes` nodes.
   void Start(int64_t sets, int num_nodes) {
+    std::vector<TestNode*> nodes = {&a_, &b_};
+    nodes.resize(static_cast<size_t>(num_nodes));
+    StartOver(sets, nodes);
+  }
+
+  void StartOver(int64_t sets, const std::vector<TestNode*>& nodes) {
     EngineOptions options = WithLogits();
     options.cache_sink = [this](const EngineView& engine, const std::string& id,
                                 int64_t) {
       if (on_token_) on_token_(engine, id);
     };
     options.metrics = &metrics_;
-    options.tiering.t0_bytes = static_cast<uint64_t>(sets) *
-                               static_cast<uint64_t>(kGeometry.num_layers) *
-                               kGeometry.BlockBytes(kGranularity);
-    std::vector<TestNode*> nodes = {&a_, &b_};
-    nodes.resize(static_cast<size_t>(num_nodes));
-    for (int i = 0; i < num_nodes; ++i) {
+    options.tiering.t0_bytes =
+        static_cast<uint64_t>(sets) *
+        static_cast<uint64_t>(kGeometry.num_layers) *
+        kGeometry.BlockBytes(static_cast<size_t>(options_.tiering.granularity));
+    for (size_t i = 0; i < nodes.size(); ++i) {
       options.tiering.memory_nodes.push_back(std::to_string(i));
     }
     auto engine = Engine::CreateWith(options, AccessTo(network_, nodes));

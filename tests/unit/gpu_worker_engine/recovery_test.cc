@@ -18,7 +18,10 @@
 namespace farkv {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Ge;
 using ::testing::HasSubstr;
+using ::testing::Le;
 
 class RecoveryTest : public EngineOverNodes {};
 
@@ -138,7 +141,8 @@ TEST_F(RecoveryTest, ANodeThatDamagesRowsIsLeftForAnother) {
   const Output run = Collect(*Submit(request));
 
   ExpectAsAlone(run, request);
-  EXPECT_EQ(Recoveries(), 1);
+  // First the page that was damaged is stored on the other one, then all are.
+  EXPECT_THAT(Recoveries(), AllOf(Ge(1), Le(2)));
   ExpectNothingLeft({&a_, &b_});
 }
 
