@@ -18,9 +18,9 @@ namespace {
 using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 
-constexpr int64_t kPrompt = 150;
+constexpr int64_t kPromptTokens = 150;
 constexpr int64_t kStrike = 360;  // no plan is made there
-constexpr int64_t kTotal = 420;
+constexpr int64_t kAllTokens = 420;
 
 class PushdownLostRowsTest : public ::testing::Test {
  protected:
@@ -33,9 +33,9 @@ class PushdownLostRowsTest : public ::testing::Test {
     options.spread = true;
     full_ = KvCache::Create(options, geometry_, kQueryHeads, *device_).value();
     reference_ = std::make_unique<Harness>(*full_, *stream_, geometry_);
-    const SequenceSpec spec = TestSpec(16, kPrompt, kTotal);
+    const SequenceSpec spec = TestSpec(16, kPromptTokens, kAllTokens);
     full_id_ = full_->Open(spec).value();
-    Run(*full_, *reference_, full_id_, kTotal);
+    Run(*full_, *reference_, full_id_, kAllTokens);
     for (int i = 0; i < 2; ++i) {
       NodeOptions node = InProcessNodeOptions("n" + std::to_string(i));
       nodes_.push_back(StartInProcessNode(node, nullptr).value());
@@ -53,7 +53,7 @@ class PushdownLostRowsTest : public ::testing::Test {
   static void Run(KvCache& cache, Harness& harness, SequenceId id,
                   int64_t end) {
     while (cache.num_tokens(id) < end) {
-      const int rows = cache.num_tokens(id) < kPrompt ? 50 : 1;
+      const int rows = cache.num_tokens(id) < kPromptTokens ? 50 : 1;
       absl::Status status = harness.Step(id, rows);
       for (int tries = 1; absl::IsAborted(status) && tries < 5; ++tries) {
         status = harness.Step(id, rows);
@@ -120,7 +120,7 @@ TEST_F(PushdownLostRowsTest, ChangeNoBitOfOutputsAndScoresOnceTheseAreThere) {
             .ok());
     lost.erase(lost.begin(), end);
   }
-  Run(*cache_, *harness_, id_, kTotal);
+  Run(*cache_, *harness_, id_, kAllTokens);
   auto outputs = harness_->outputs();
   outputs.erase(outputs.begin() + static_cast<ptrdiff_t>(steps),
                 outputs.begin() + static_cast<ptrdiff_t>(steps + again));
