@@ -1,4 +1,5 @@
-// gRPC credentials from TlsOptions. INVALID_ARGUMENT naming the flag or file.
+// gRPC credentials from TlsOptions, whose files are read again when they
+// change. INVALID_ARGUMENT naming the flag or file. Thread-safe.
 #ifndef FARKV_COMMON_RPC_CREDENTIALS_H_
 #define FARKV_COMMON_RPC_CREDENTIALS_H_
 
