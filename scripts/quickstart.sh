@@ -6,18 +6,27 @@
 #   scripts/quickstart.sh                   with the built-in reasoner
 #   scripts/quickstart.sh --model smollm2   chats with SmolLM2-135M-Instruct,
 #                                           which is fetched first
+#   scripts/quickstart.sh --tls             with a key pair for each process, of
+#                                           a CA that is made for the occasion
 #   scripts/quickstart.sh --bin FOLDER      with the programs in FOLDER:
 #                                           installs and builds nothing
 set -eu
 cd "$(dirname "$0")/.."
 
 usage() {
-  echo "usage: scripts/quickstart.sh [--model reasoner|smollm2] [--bin FOLDER]" >&2
+  echo "usage: scripts/quickstart.sh [--model reasoner|smollm2] [--tls]" \
+    "[--bin FOLDER]" >&2
   exit 2
 }
 name=reasoner
 bin=
+tls=false
 while [ $# -gt 0 ]; do
+  if [ "$1" = --tls ]; then
+    tls=true
+    shift
+    continue
+  fi
   [ $# -ge 2 ] || usage
   case $1 in
     --model) name=$2 ;;
@@ -103,14 +112,28 @@ install_and_build() {
 [ -n "$bin" ] || install_and_build
 [ "$name" = reasoner ] || ./scripts/fetch_model.sh "$name"
 
+# use_keys NAME: whoever is started from now on is NAME to its peers.
+use_keys() {
+  $tls || return 0
+  FARKV_TLS_CA=$dir/certs/ca.pem
+  FARKV_TLS_CERT=$dir/certs/$1.pem
+  FARKV_TLS_KEY=$dir/certs/$1.key
+  export FARKV_TLS_CA FARKV_TLS_CERT FARKV_TLS_KEY
+}
+if $tls; then
+  ./scripts/make_certs.sh "$dir/certs" node worker farkvctl >"$dir/certs.log"
+fi
+
 # start_worker NAME FLAG...: sets worker_pid and FARKV_WORKER, FARKV_WORKERS.
 start_worker() {
   run=$1
   shift
+  use_keys worker
   "$bin/farkv-worker" --model="$model" --listen=127.0.0.1:0 \
     --admin-listen=127.0.0.1:0 --metrics-listen=127.0.0.1:0 \
     --port-file="$dir/$run.port" "$@" >"$dir/$run.log" 2>&1 &
   worker_pid=$!
+  use_keys farkvctl
   await "$dir/$run.port" "$worker_pid"
   FARKV_WORKERS="127.0.0.1:$(port admin "$dir/$run.port")"
   FARKV_WORKER="127.0.0.1:$(port listen "$dir/$run.port")"
@@ -118,6 +141,7 @@ start_worker() {
 }
 
 say "Start one memory node and one worker (HBM ratio 0.3)"
+use_keys node
 "$bin/farkv-memory-node" --node-id=node-0 --listen=127.0.0.1:0 \
   --admin-listen=127.0.0.1:0 --metrics-listen=127.0.0.1:0 \
   --data-listen=127.0.0.1:0 --t1-bytes=512MiB --map-dir="$dir" \
@@ -132,6 +156,16 @@ start_worker tiered --map-dir="$dir" --hbm-ratio=0.3 --t0-bytes=$t0 \
   --granularity=16 --recent=16 --interval=16 \
   --memory-nodes="127.0.0.1:$(port listen "$dir/node.port")"
 "$bin/farkvctl" get nodes
+if $tls; then
+  # Neither a client without a key pair nor one without TLS is answered.
+  ! env -u FARKV_TLS_CERT -u FARKV_TLS_KEY "$bin/farkvctl" get nodes \
+    --workers=none >"$dir/refused.log" 2>&1 ||
+    not_shown "the node answers a client without a certificate"
+  ! env -u FARKV_TLS_CA -u FARKV_TLS_CERT -u FARKV_TLS_KEY "$bin/farkvctl" \
+    get workers --nodes=none >"$dir/refused.log" 2>&1 ||
+    not_shown "the worker answers a client without TLS"
+  echo "mutual TLS: a client without a key pair was refused"
+fi
 
 say "Generate across the two"
 if [ "$name" = reasoner ]; then
