@@ -89,7 +89,10 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(
   w.generation_ = std::make_unique<GenerationServiceImpl>(*w.engine_);
   w.admin_ = std::make_unique<WorkerAdminService>(
       *w.engine_,
-      WorkerAdminService::Identity{w.worker_id(), std::move(config)});
+      WorkerAdminService::Identity{w.worker_id(), std::move(config), [&w] {
+                                     w.RefreshGauges();
+                                     return w.metrics_.Sums();
+                                   }});
   FARKV_ASSIGN_OR_RETURN(
       w.server_,
       RpcServer::Start(w.flags_.listen, w.flags_.tls, {w.generation_.get()}));

@@ -228,16 +228,16 @@ absl::Status Node::StartServers() {
       AdminService::Parts{&directory_, &pool_, t2_pool_.get(), &data_plane_,
                           &events_, &scrubber_, &eviction_log_,
                           &scrub_executor_, &Clock::Boottime(),
-                          [this](uint64_t id) { return ReplayLogged(id); }},
+                          [this](uint64_t id) { return ReplayLogged(id); },
+                          [this] {
+                            RefreshGauges();
+                            return metrics_.Sums();
+                          }},
       NodeIdentity{options_.node_id, transport_->capabilities().name,
                    static_cast<int>(options_.numa_node), options_.config});
-  FARKV_ASSIGN_OR_RETURN(
-      http_, HttpServer::Start(options_.metrics_listen, metrics_, [this] {
-        data_plane_.ShowGauges();
-        gauges_.Set(pool_.stats(),
-                    t2_pool_ == nullptr ? PagePoolStats{} : t2_pool_->stats(),
-                    directory_.stats(), transport_->counters());
-      }));
+  FARKV_ASSIGN_OR_RETURN(http_,
+                         HttpServer::Start(options_.metrics_listen, metrics_,
+                                           [this] { RefreshGauges(); }));
   FARKV_ASSIGN_OR_RETURN(admin_server_,
                          RpcServer::Start(options_.admin_listen, options_.tls,
                                           {admin_service_.get()}));
@@ -249,6 +249,13 @@ absl::Status Node::StartServers() {
   ports_.metrics = http_->port();
   admin_server_->SetServing(true);
   return absl::OkStatus();
+}
+
+void Node::RefreshGauges() {
+  data_plane_.ShowGauges();
+  gauges_.Set(pool_.stats(),
+              t2_pool_ == nullptr ? PagePoolStats{} : t2_pool_->stats(),
+              directory_.stats(), transport_->counters());
 }
 
 void Node::StartPrefault(std::function<void()> on_prefaulted) {

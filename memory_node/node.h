@@ -90,6 +90,8 @@ class Node {
   absl::Status AwaitFilled() const;
   size_t SlabBytes() const;
   absl::Status CheckServing() const;
+  // Metrics that are read from snapshots at each scrape.
+  void RefreshGauges();
   DecideContext DecisionContext();
   absl::StatusOr<EvictionReply> Decide(EvictionCall call);
   absl::StatusOr<Replay> ReplayLogged(uint64_t decision_id);

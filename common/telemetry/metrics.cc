@@ -79,6 +79,19 @@ Histogram Metrics::AddSecondsHistogram(const std::string& name,
   return histogram;
 }
 
+std::map<std::string, double> Metrics::Sums() const {
+  std::map<std::string, double> sums;
+  for (const prometheus::MetricFamily& family : registry_->Collect()) {
+    const bool counter = family.type == prometheus::MetricType::Counter;
+    if (!counter && family.type != prometheus::MetricType::Gauge) continue;
+    double& sum = sums[family.name];
+    for (const prometheus::ClientMetric& metric : family.metric) {
+      sum += counter ? metric.counter.value : metric.gauge.value;
+    }
+  }
+  return sums;
+}
+
 std::string Metrics::Render() const {
   return prometheus::TextSerializer().Serialize(registry_->Collect());
 }

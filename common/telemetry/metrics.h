@@ -61,6 +61,9 @@ class Metrics {
                                 const std::string& help,
                                 const MetricLabels& labels = {});
 
+  // Of each counter and gauge the sum over its labels, by name. Histograms are
+  // left out.
+  std::map<std::string, double> Sums() const;
   // Prometheus text format, as /metrics serves it.
   std::string Render() const;
 

@@ -197,7 +197,6 @@ void Engine::Loop::CountTiers(const SequenceTierStats& tiers,
   add(metrics_.cold_rows_mapped, tiers.cold_rows_mapped);
   add(metrics_.cold_rows_fetched, tiers.cold_rows_fetched);
   add(metrics_.cold_rows_pushed_down, tiers.cold_rows_pushed_down);
-  add(metrics_.promoted_tokens, tiers.promoted_tokens);
   add(metrics_.undone_promotions, tiers.undone_promotions);
   add(metrics_.postponed_evictions, tiers.postponed_evictions);
   add(metrics_.skipped_evictions, tiers.skipped_evictions);

@@ -82,7 +82,7 @@ class Engine::Loop final : public EngineView {
   void MakeRoom(Batch& batch);
   void WaitForRoom(RunningSequence& alone, const absl::Status& why);
   bool GiveUpParked(const absl::Status& why);
-  void CountLateLayers();
+  void CountColdWork();
   void Deliver(const Batch& batch, std::span<const int64_t> rows,
                std::span<const float> logits);
   void End(RunningSequence& sequence, GenerationEnd end);
@@ -103,7 +103,7 @@ class Engine::Loop final : public EngineView {
   // When T0 became too small for a step that nobody can make room for.
   absl::Time full_since_ = absl::InfiniteFuture();
   int64_t steps_ = 0;  // that were committed
-  int64_t late_layers_counted_ = 0;
+  int64_t late_layers_counted_ = 0, promoted_tokens_counted_ = 0;
   bool gave_up_ = false;  // the last step, between two layers
   std::vector<float> logits_;
   mutable absl::Mutex load_mutex_;

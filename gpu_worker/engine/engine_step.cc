@@ -247,7 +247,7 @@ absl::Status Engine::Loop::TryStep(const Batch& batch) {
       logits_);
   if (!status.ok()) {
     cache_->Discard();
-    CountLateLayers();
+    CountColdWork();
     return status;
   }
   FARKV_RETURN_IF_ERROR(
@@ -259,18 +259,21 @@ absl::Status Engine::Loop::TryStep(const Batch& batch) {
     cache_->Drain(options_.tiering.rpc_timeout).IgnoreError();
   }
   metrics_.steps.Increment();
-  CountLateLayers();
+  CountColdWork();
   metrics_.step_seconds.Observe(
       absl::ToDoubleSeconds(Clock::Boottime().Now() - start));
   Deliver(batch, rows, logits_);
   return absl::OkStatus();
 }
 
-// At the step, as steps are: operators compare the two.
-void Engine::Loop::CountLateLayers() {
-  const int64_t late = cache_->late_layers();
-  metrics_.late_fetches.Increment(
-      static_cast<double>(late - std::exchange(late_layers_counted_, late)));
+// At the step, as steps are: operators compare them.
+void Engine::Loop::CountColdWork() {
+  const auto follow = [](Counter& counter, int64_t& counted, int64_t now) {
+    counter.Increment(static_cast<double>(now - std::exchange(counted, now)));
+  };
+  follow(metrics_.late_fetches, late_layers_counted_, cache_->late_layers());
+  follow(metrics_.promoted_tokens, promoted_tokens_counted_,
+         cache_->promoted_tokens());
 }
 
 void Engine::Loop::Deliver(const Batch& batch, std::span<const int64_t> rows,

@@ -145,26 +145,35 @@ struct DrainWatch {
 }  // namespace
 
 WorkerAdminService::WorkerAdminService(Engine& engine, Identity identity)
-    : engine_(engine), identity_(std::move(identity)), start_(absl::Now()) {}
+    : engine_(engine),
+      identity_(std::move(identity)),
+      start_(Clock::Boottime().Now()),
+      epoch_(static_cast<uint64_t>(absl::ToUnixMicros(absl::Now()))) {}
 
 WorkerAdminService::~WorkerAdminService() = default;
 
 grpc::ServerUnaryReactor* WorkerAdminService::GetProcess(
-    grpc::CallbackServerContext* context, const GetProcessRequest*,
+    grpc::CallbackServerContext* context, const GetProcessRequest* request,
     GetProcessResponse* response) {
   const EngineLoad load = engine_.Load();
   response->set_kind(PROCESS_KIND_WORKER);
   response->set_id(identity_.worker_id);
+  response->set_epoch(epoch_);
   Handshake handshake;
   handshake.page_format_version = kPageFormatVersion;
   handshake.kernel_target = KernelTarget();
   handshake.software_version = SoftwareVersion();
   *response->mutable_handshake() = ToProto(handshake);
-  *response->mutable_uptime() = ToProto(absl::Now() - start_);
+  *response->mutable_uptime() = ToProto(Clock::Boottime().Now() - start_);
   response->set_draining(load.draining);
   response->set_sessions(load.running);
   for (const auto& [name, value] : identity_.config) {
     (*response->mutable_config())[name] = value;
+  }
+  if (request->with_metrics()) {
+    for (const auto& [name, value] : identity_.metrics()) {
+      (*response->mutable_metrics())[name] = value;
+    }
   }
   return AnswerUnary(context);
 }
@@ -233,6 +242,12 @@ grpc::ServerUnaryReactor* WorkerAdminService::ListSessions(
     grpc::CallbackServerContext* context, const ListSessionsRequest*,
     ListSessionsResponse*) {
   return NotOfWorkers(context, "sessions");
+}
+
+grpc::ServerUnaryReactor* WorkerAdminService::ListPages(
+    grpc::CallbackServerContext* context, const ListPagesRequest*,
+    ListPagesResponse*) {
+  return NotOfWorkers(context, "pages of a pool");
 }
 
 grpc::ServerUnaryReactor* WorkerAdminService::ListEvictions(

@@ -4,6 +4,7 @@
 #ifndef FARKV_GPU_WORKER_SERVICE_WORKER_ADMIN_SERVICE_H_
 #define FARKV_GPU_WORKER_SERVICE_WORKER_ADMIN_SERVICE_H_
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -19,6 +20,8 @@ class WorkerAdminService final
   struct Identity {
     std::string worker_id;
     std::map<std::string, std::string> config;  // effective flags
+    // As of now; by name.
+    std::function<std::map<std::string, double>()> metrics = {};
   };
   // `engine` must outlive the service.
   // In the .cc, as the destructor is: what they instantiate of gRPC takes ten
@@ -38,6 +41,10 @@ class WorkerAdminService final
       grpc::CallbackServerContext* context,
       const farkv::admin::v1::ListSessionsRequest* request,
       farkv::admin::v1::ListSessionsResponse* response) override;
+  grpc::ServerUnaryReactor* ListPages(
+      grpc::CallbackServerContext* context,
+      const farkv::admin::v1::ListPagesRequest* request,
+      farkv::admin::v1::ListPagesResponse* response) override;
   grpc::ServerUnaryReactor* ListSequences(
       grpc::CallbackServerContext* context,
       const farkv::admin::v1::ListSequencesRequest* request,
@@ -69,7 +76,8 @@ class WorkerAdminService final
  private:
   Engine& engine_;
   const Identity identity_;
-  const absl::Time start_;
+  const absl::Time start_;  // of the clock that nobody sets
+  const uint64_t epoch_;
 };
 
 }  // namespace farkv

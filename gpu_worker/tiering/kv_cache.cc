@@ -108,7 +108,9 @@ absl::Status KvCache::Impl::Begin(std::span<const StepRows> rows, Stream& on) {
   }
   if (remote == nullptr) return absl::OkStatus();
   for (StepPart& part : step.parts()) {
+    const int64_t before = part.sequence->stats.promoted_tokens;
     FinishPromotions(*part.sequence, lines, geometry, on);
+    promoted_tokens += part.sequence->stats.promoted_tokens - before;
   }
   DropUnusedReads();
   if (absl::Status fits =

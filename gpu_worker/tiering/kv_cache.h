@@ -255,6 +255,8 @@ class KvCache {
   // Layers that waited for fetched rows, once in each step, of all sequences
   // ever.
   int64_t late_layers() const;
+  // Moved into T0, of all sequences ever.
+  int64_t promoted_tokens() const;
   T0Usage t0_usage() const;
   // These two may be called from any thread.
   uint64_t staging_bytes() const;

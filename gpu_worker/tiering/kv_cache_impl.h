@@ -68,6 +68,7 @@ struct KvCache::Impl {
   Stream* stream = nullptr;  // of the step
   const Clock* clock = &Clock::Boottime();
   uint64_t last_sequence_id = 0;
+  int64_t promoted_tokens = 0;  // of all sequences ever
   std::vector<SequenceId> failed;
   bool plan_failure_logged = false;
   DecisionLog decisions;

@@ -111,6 +111,8 @@ int64_t KvCache::late_layers() const {
   return impl_->reads == nullptr ? 0 : impl_->reads->late_layers();
 }
 
+int64_t KvCache::promoted_tokens() const { return impl_->promoted_tokens; }
+
 T0Usage KvCache::t0_usage() const {
   const T0Lines& lines = impl_->lines;
   T0Usage usage;

@@ -210,7 +210,7 @@ void Directory::ExpireSessions() {
     // A mapped reader may believe in its lease for as long again.
     const absl::Time until = session.lease_end + session.lease;
     for (const auto& [name, entry] : session.pages) {
-      PoolOf(entry).Quarantine(entry.handle, until).IgnoreError();
+      PoolOf(entry).Quarantine(entry.handle, until, session.id).IgnoreError();
     }
     ++expired_total_;
     expired_.push_back(session.id);

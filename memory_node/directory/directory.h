@@ -158,6 +158,11 @@ class Directory {
   // Pages of a session, ascending by page index, then layer.
   absl::StatusOr<std::vector<PageReport>> DescribePages(
       const SessionId& session) const;
+  // Pages that are not free, `query.count` at most: those of sessions, in the
+  // order in which these were opened, each by generation; then those in
+  // quarantine, by generation. Looks at every page of the sessions and of the
+  // quarantine that it reaches, under the lock.
+  std::vector<HeldPage> ListPages(const PageQuery& query) const;
   // A stored page and what its header must say, for the scrubber.
   absl::StatusOr<StoredPage> PinStored(const SessionId& session,
                                        const PageName& page);
@@ -182,6 +187,15 @@ class Directory {
   absl::StatusOr<PagePin> PinWanted(const PageName& page,
                                     const PageEntry& entry,
                                     const PageWanted& wanted) const;
+
+  // Those that `query` may reach, in the order in which they were opened.
+  std::vector<const Session*> SessionsOf(const PageQuery& query) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void AddPages(const Session& session, const PageQuery& query,
+                std::vector<HeldPage>& pages) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void AddQuarantined(const PageQuery& query,
+                      std::vector<HeldPage>& pages) const;
 
   SessionGrant Grant(Session& session, absl::Duration lease)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -160,10 +160,12 @@ void Directory::FinishCompressions(Session& session, const TierPlanCall& call,
     PagePlacement& moved = work.moved[compression.index];
     moved.status = compression.to.status();
     if (!compression.to.ok()) continue;
-    pool_.Quarantine(entry.handle, until).IgnoreError();  // ours, so it is used
+    // Ours, so it is used.
+    pool_.Quarantine(entry.handle, until, session.id).IgnoreError();
     entry.previous = std::make_unique<PreviousPage>(
         PreviousPage{entry.handle, until, std::move(entry.stored_rows)});
     entry.handle = *compression.to;
+    entry.since = clock_.Now();
     entry.tier = Tier::kT2;
     entry.t2_bits = change.t2_bits;
     entry.stored_rows = LiveBitmaps(entry.handle, session.geometry);

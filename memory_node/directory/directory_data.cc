@@ -169,6 +169,7 @@ absl::Status Directory::FinishStore(StoreTicket ticket,
   entry.storing = false;
   if (rows.empty() || entry.stored) return absl::OkStatus();
   entry.stored = true;
+  entry.since = clock_.Now();
   entry.stored_rows.assign(rows.begin(), rows.end());
   ++session->stored_pages;
   for (uint64_t bitmap : rows) {

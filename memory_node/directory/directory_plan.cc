@@ -111,7 +111,9 @@ absl::StatusOr<TierPlanResult> Directory::FinishPlan(
   FinishCompressions(*session, call, work);
   FARKV_RETURN_IF_ERROR(pages.status());
   for (size_t i = 0; i < work.missing.size(); ++i) {
-    session->pages[work.missing[i]].handle = (*pages)[i];
+    PageEntry& entry = session->pages[work.missing[i]];
+    entry.handle = (*pages)[i];
+    entry.since = clock_.Now();
   }
   TierPlanResult result = ApplyLocked(*session, call, std::move(work.moved));
   session->replies.Add(call.sequence_number, result);

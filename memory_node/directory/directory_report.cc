@@ -23,6 +23,10 @@ SessionReport ReportOf(const Session& session, absl::Time now) {
   report.stored_pages = session.stored_pages;
   report.bytes = (session.pages.size() - session.t2_pages) * session.stride +
                  session.t2_bytes;
+  report.live_rows = session.live_rows;
+  report.t2_pages = session.t2_pages;
+  report.t2_bytes = session.t2_bytes;
+  report.mapped = session.mapped;
   return report;
 }
 

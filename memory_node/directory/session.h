@@ -32,6 +32,7 @@ struct PageEntry {
   int t2_bits = 0;
   std::unique_ptr<PreviousPage> previous;  // of T2 pages
   bool stored = false;
+  absl::Time since;  // reserved, stored or compressed: as it is now
   // A store copies into the page now; another one has to wait.
   bool storing = false;
   // A plan compresses the page now; it must not be written.

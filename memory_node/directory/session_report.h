@@ -3,11 +3,14 @@
 #define FARKV_MEMORY_NODE_DIRECTORY_SESSION_REPORT_H_
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/base/session_handle.h"
 #include "common/layout/kv_geometry.h"
 #include "common/rpc/memory_types.h"
 
@@ -35,12 +38,49 @@ struct SessionReport {
   uint64_t pages = 0;
   uint64_t stored_pages = 0;
   uint64_t bytes = 0;
+  uint64_t live_rows = 0;
+  uint64_t t2_pages = 0, t2_bytes = 0;  // of the pages and bytes
+  bool mapped = false;                  // its worker reads pages in place
 };
 
 // A session whose lease ran out.
 struct RevokedSession {
   SessionId id;
   std::string tenant;
+};
+
+enum class HeldState { kReserved, kStored, kQuarantined };
+
+// A page that is not free, and what holds it.
+struct HeldPage {
+  HeldState state = HeldState::kReserved;
+  SessionId session;  // of a page in quarantine: whose it was
+  std::string tenant;
+  uint64_t instance = 0;  // of the session; kNoInstance in quarantine
+  // These four are unset in quarantine.
+  std::string worker_id;
+  PageName page;
+  absl::Duration age;  // of its state
+  int t2_bits = 0;
+  Tier tier = Tier::kT1;
+  Generation generation;
+  uint64_t bytes = 0;
+  uint64_t live_rows = 0;   // of all heads; 0 until stored
+  absl::Duration held_for;  // until the lease or the quarantine is over
+  uint32_t pins = 0;        // copies that run over it
+  bool storing = false, compressing = false, mapped = false;
+};
+// Above that of every session.
+inline constexpr uint64_t kNoInstance = std::numeric_limits<uint64_t>::max();
+
+// Which pages, and where to go on: behind the page `after_generation` of the
+// session `after_instance` (or of none, kNoInstance).
+struct PageQuery {
+  std::optional<SessionPattern> sessions;
+  std::optional<Tier> tier;
+  std::optional<HeldState> state;
+  uint64_t after_instance = 0, after_generation = 0;
+  size_t count = 1000;
 };
 
 struct PageReport {

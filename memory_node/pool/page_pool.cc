@@ -1,5 +1,6 @@
 #include "memory_node/pool/page_pool.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -232,7 +233,8 @@ absl::Status PagePool::Release(const PageHandle& handle) {
   return absl::OkStatus();
 }
 
-absl::Status PagePool::Quarantine(const PageHandle& handle, absl::Time until) {
+absl::Status PagePool::Quarantine(const PageHandle& handle, absl::Time until,
+                                  const SessionId& owner) {
   absl::MutexLock lock(&mutex_);
   Slab* slab = slabs_.Find(handle.slab_id);
   if (slab == nullptr) {
@@ -241,7 +243,7 @@ absl::Status PagePool::Quarantine(const PageHandle& handle, absl::Time until) {
   }
   FARKV_RETURN_IF_ERROR(slab->CheckUsed(handle));
   slab->Quarantine(handle.page);
-  quarantine_.emplace(until, handle);
+  quarantine_.emplace(until, Held{handle, owner});
   return absl::OkStatus();
 }
 
@@ -271,7 +273,7 @@ void PagePool::EndQuarantine(const PageHandle& handle, absl::Time until) {
   absl::MutexLock lock(&mutex_);
   const auto [first, last] = quarantine_.equal_range(until);
   for (auto it = first; it != last; ++it) {
-    if (it->second != handle) continue;
+    if (it->second.handle != handle) continue;
     // A slab with a page in quarantine is never empty, so it is still there.
     Slab* slab = slabs_.Find(handle.slab_id);
     if (slab->Restore(handle.page)) NoteFreed(*slab);
@@ -298,8 +300,9 @@ absl::Time PagePool::SweepLocked() {
   while (!quarantine_.empty()) {
     const auto first = quarantine_.begin();
     if (first->first > now) return first->first;
-    Slab* slab = slabs_.Find(first->second.slab_id);
-    if (slab->Restore(first->second.page)) NoteFreed(*slab);
+    const PageHandle& handle = first->second.handle;
+    Slab* slab = slabs_.Find(handle.slab_id);
+    if (slab->Restore(handle.page)) NoteFreed(*slab);
     quarantine_.erase(first);
   }
   return absl::InfiniteFuture();
@@ -321,6 +324,40 @@ absl::StatusOr<PagePool::SharedSlab> PagePool::Share(const std::string& tenant,
   FARKV_ASSIGN_OR_RETURN(shared.descriptor,
                          slab->memory().DuplicateDescriptor());
   return shared;
+}
+
+uint32_t PagePool::pins(const PageHandle& handle) const {
+  absl::MutexLock lock(&mutex_);
+  const Slab* slab = slabs_.Find(handle.slab_id);
+  return slab == nullptr ? 0 : slab->pins(handle.page);
+}
+
+std::vector<QuarantinedPage> PagePool::Quarantined(
+    Generation after, size_t count,
+    const std::optional<SessionPattern>& owners) const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<const std::pair<const absl::Time, Held>*> found;
+  for (const auto& entry : quarantine_) {
+    const Held& held = entry.second;
+    if (held.handle.generation.value <= after.value) continue;
+    if (!owners || owners->Matches(held.owner)) found.push_back(&entry);
+  }
+  const size_t shown = std::min(count, found.size());
+  std::partial_sort(found.begin(),
+                    found.begin() + static_cast<ptrdiff_t>(shown), found.end(),
+                    [](const auto* a, const auto* b) {
+                      return a->second.handle.generation.value <
+                             b->second.handle.generation.value;
+                    });
+  std::vector<QuarantinedPage> pages;
+  for (size_t i = 0; i < shown; ++i) {
+    const auto& [until, held] = *found[i];
+    const Slab* slab = slabs_.Find(held.handle.slab_id);
+    pages.push_back({held.handle, slab->slab_class().tenant,
+                     slab->slab_class().stride, held.owner, until,
+                     slab->pins(held.handle.page)});
+  }
+  return pages;
 }
 
 PagePoolStats PagePool::stats() const {

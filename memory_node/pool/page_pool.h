@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,6 +29,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/base/session_handle.h"
 #include "memory_node/pool/slab_set.h"
 
 namespace farkv {
@@ -62,6 +65,16 @@ struct PagePoolStats {
   size_t pins = 0;
   bool huge_pages = false;  // every slab has them
   bool pressure = false;    // above the high watermark
+};
+
+// A page in quarantine, for reports.
+struct QuarantinedPage {
+  PageHandle handle;
+  std::string tenant;
+  size_t bytes = 0;
+  SessionId owner;  // whose it was
+  absl::Time until;
+  uint32_t pins = 0;
 };
 
 class PagePool;
@@ -109,8 +122,10 @@ class PagePool {
   // The owner gave the page back: reusable at once, or after its last pin.
   // FAILED_PRECONDITION when it is not that page any more.
   absl::Status Release(const PageHandle& handle);
-  // The owner is gone: reusable from `until` on. Same errors.
-  absl::Status Quarantine(const PageHandle& handle, absl::Time until);
+  // The owner is gone: reusable from `until` on. Same errors. `owner` is kept
+  // for reports only.
+  absl::Status Quarantine(const PageHandle& handle, absl::Time until,
+                          const SessionId& owner = SessionId());
   // FAILED_PRECONDITION when the page has been given back.
   absl::StatusOr<PagePin> Pin(const PageHandle& handle);
   // The same for a page in quarantine, until that is over.
@@ -143,6 +158,13 @@ class PagePool {
   // Largest stride of a page.
   size_t slab_bytes() const { return options_.slab_bytes; }
   PagePoolStats stats() const;
+  // Up to `count` pages in quarantine with generations above `after`, ascending
+  // by generation; those of `owners` when it is given.
+  std::vector<QuarantinedPage> Quarantined(
+      Generation after, size_t count,
+      const std::optional<SessionPattern>& owners) const;
+  // Copies that run over the page now; 0 when its slab has been closed.
+  uint32_t pins(const PageHandle& handle) const;
   // Above the high watermark.
   bool pressure() const;
 
@@ -180,7 +202,11 @@ class PagePool {
   SlabSet slabs_ ABSL_GUARDED_BY(mutex_);
   bool ahead_stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool ahead_failed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::multimap<absl::Time, PageHandle> quarantine_ ABSL_GUARDED_BY(mutex_);
+  struct Held {
+    PageHandle handle;
+    SessionId owner;
+  };
+  std::multimap<absl::Time, Held> quarantine_ ABSL_GUARDED_BY(mutex_);
   // Bytes of pages that are not free, by tenant and together.
   std::map<std::string, size_t> tenant_bytes_ ABSL_GUARDED_BY(mutex_);
   size_t taken_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

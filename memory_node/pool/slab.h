@@ -51,6 +51,7 @@ class Slab {
   size_t num_free() const { return free_.size(); }
   size_t num_quarantined() const { return num_quarantined_; }
   bool empty() const { return free_.size() == pages_.size(); }
+  uint32_t pins(uint32_t page) const { return pages_[page].pins; }
 
   // Gives out a free page; there must be one. `generation` is higher than that
   // of every page given out before by the pool.

@@ -38,6 +38,10 @@ admin::v1::Session ToProto(const SessionReport& report) {
   proto.set_stored_pages(report.stored_pages);
   proto.set_bytes(report.bytes);
   *proto.mutable_age() = ToProto(report.age);
+  proto.set_live_rows(report.live_rows);
+  proto.set_t2_pages(report.t2_pages);
+  proto.set_t2_bytes(report.t2_bytes);
+  proto.set_mapped(report.mapped);
   return proto;
 }
 
@@ -60,6 +64,10 @@ admin::v1::Pool PoolToProto(Tier tier, const PagePoolStats& pool,
                          : directory.live_rows - directory.t2_live_rows);
   proto.set_huge_pages(pool.huge_pages);
   proto.set_slabs(static_cast<uint32_t>(pool.slabs));
+  proto.set_quarantined_bytes(pool.quarantined_bytes);
+  proto.set_stranded_bytes(pool.stranded_bytes);
+  proto.set_pins(pool.pins);
+  proto.set_pressure(pool.pressure);
   return proto;
 }
 

@@ -16,6 +16,7 @@
 #include "common/rpc/unary_answer.h"
 #include "memory_node/service/admin_codec.h"
 #include "memory_node/service/eviction_log_codec.h"
+#include "memory_node/service/page_list_codec.h"
 
 namespace farkv {
 namespace {
@@ -42,7 +43,8 @@ AdminService::AdminService(Parts parts, NodeIdentity identity)
 AdminService::~AdminService() = default;
 
 grpc::ServerUnaryReactor* AdminService::GetProcess(
-    grpc::CallbackServerContext* context, const admin::v1::GetProcessRequest*,
+    grpc::CallbackServerContext* context,
+    const admin::v1::GetProcessRequest* request,
     admin::v1::GetProcessResponse* response) {
   const NodeState state = parts_.events->state();
   response->set_kind(admin::v1::PROCESS_KIND_MEMORY_NODE);
@@ -55,6 +57,11 @@ grpc::ServerUnaryReactor* AdminService::GetProcess(
   response->set_sessions(static_cast<int32_t>(state.sessions));
   for (const auto& [name, value] : identity_.config) {
     (*response->mutable_config())[name] = value;
+  }
+  if (request->with_metrics()) {
+    for (const auto& [name, value] : parts_.metrics()) {
+      (*response->mutable_metrics())[name] = value;
+    }
   }
   return AnswerUnary(context, absl::OkStatus());
 }
@@ -103,6 +110,19 @@ grpc::ServerUnaryReactor* AdminService::ListSessions(
     response->set_next_page_token(SessionHandle(sessions.back().id));
   }
   return AnswerUnary(context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* AdminService::ListPages(
+    grpc::CallbackServerContext* context,
+    const admin::v1::ListPagesRequest* request,
+    admin::v1::ListPagesResponse* response) {
+  const auto list = [&]() -> absl::Status {
+    FARKV_ASSIGN_OR_RETURN(PageQuery query, ReadQuery(*request));
+    const size_t count = query.count++;
+    *response = ToProto(parts_.directory->ListPages(query), count);
+    return absl::OkStatus();
+  };
+  return AnswerUnary(context, list());
 }
 
 grpc::ServerUnaryReactor* AdminService::ListSequences(

@@ -53,6 +53,8 @@ class AdminService final
     Executor* executor = nullptr;
     const Clock* clock = nullptr;
     std::function<absl::StatusOr<Replay>(uint64_t decision_id)> replay = {};
+    // As of now; by name.
+    std::function<std::map<std::string, double>()> metrics = {};
   };
   // In the .cc, as the destructor is: what they instantiate of gRPC takes ten
   // seconds to compile, wherever it is.
@@ -71,6 +73,10 @@ class AdminService final
       grpc::CallbackServerContext* context,
       const farkv::admin::v1::ListSessionsRequest* request,
       farkv::admin::v1::ListSessionsResponse* response) override;
+  grpc::ServerUnaryReactor* ListPages(
+      grpc::CallbackServerContext* context,
+      const farkv::admin::v1::ListPagesRequest* request,
+      farkv::admin::v1::ListPagesResponse* response) override;
   grpc::ServerUnaryReactor* ListSequences(
       grpc::CallbackServerContext* context,
       const farkv::admin::v1::ListSequencesRequest* request,

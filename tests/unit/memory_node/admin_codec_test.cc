@@ -22,6 +22,8 @@ TEST_F(AdminCodecTest, ASessionIsShownWithItsPagesAndBytes) {
   EXPECT_EQ(proto.bytes(), 2 * PageLayout::T1(kSmallGeometry).stride);
   EXPECT_EQ(proto.lease_remaining().seconds(), 3);
   EXPECT_EQ(proto.age().seconds(), 2);
+  EXPECT_EQ(proto.live_rows(), 2u * kPageTokens);
+  EXPECT_FALSE(proto.mapped());
 }
 
 TEST_F(AdminCodecTest, APoolCountsReservedStoredAndQuarantinedPages) {
@@ -54,6 +56,7 @@ TEST_F(AdminCodecTest, EachPoolCountsItsOwnTier) {
   EXPECT_EQ(t1.tier(), types::v1::TIER_T1);
   EXPECT_EQ(t1.used_pages(), 2u);
   EXPECT_EQ(t1.quarantined_pages(), 1u);
+  EXPECT_EQ(t1.quarantined_bytes(), PageLayout::T1(kSmallGeometry).stride);
   EXPECT_EQ(t1.live_rows(), 2u * kPageTokens);
   EXPECT_EQ(t2.tier(), types::v1::TIER_T2);
   EXPECT_EQ(t2.used_pages(), 1u);

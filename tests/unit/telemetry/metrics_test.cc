@@ -9,8 +9,10 @@
 namespace farkv {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pair;
 
 TEST(MetricsTest, ValuesAreRenderedInPrometheusText) {
   Metrics metrics;
@@ -26,6 +28,17 @@ TEST(MetricsTest, ValuesAreRenderedInPrometheusText) {
   EXPECT_THAT(text, HasSubstr("farkv_x_total{mode=\"map\"} 3"));
   EXPECT_THAT(text, HasSubstr("farkv_y_bytes 7"));
   EXPECT_THAT(text, HasSubstr("farkv_z_seconds_count 1"));
+}
+
+TEST(MetricsTest, SumsAddUpTheSeriesOfANameAndLeaveHistogramsOut) {
+  Metrics metrics;
+  metrics.AddCounter("farkv_x_total", "Xs", {{"mode", "map"}}).Increment(2);
+  metrics.AddCounter("farkv_x_total", "Xs", {{"mode", "tcp"}}).Increment(3);
+  metrics.AddGauge("farkv_y_bytes", "Ys").Set(-7);
+  metrics.AddSecondsHistogram("farkv_z_seconds", "Zs").Observe(0.5);
+
+  EXPECT_THAT(metrics.Sums(),
+              ElementsAre(Pair("farkv_x_total", 5), Pair("farkv_y_bytes", -7)));
 }
 
 TEST(MetricsTest, AMetricWithoutRegistryDoesNothing) {
