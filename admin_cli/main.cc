@@ -13,6 +13,7 @@
 #include "admin_cli/options.h"
 #include "admin_cli/watch.h"
 #include "common/base/text_checks.h"
+#include "common/process/environment_names.h"
 #include "common/process/version.h"
 #include "common/rpc/grpc_log.h"
 
@@ -73,6 +74,9 @@ int Main(int argc, char** argv) {
   if (!status.ok()) {
     std::cerr << "error: " << status.message() << "\n";
     return kExitError;
+  }
+  for (const auto& warning : VariableWarnings(EnvironmentVariables())) {
+    std::cerr << "warning: " << warning << "\n";
   }
   return RunWatched(v.options.watch, isatty(STDOUT_FILENO) != 0, std::cout,
                     v.run, absl::SleepFor);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "common/process/environment_names.h"
 #include "common/process/flags.h"
 #include "common/process/port_file.h"
 #include "common/process/signals.h"
@@ -35,6 +36,10 @@ int main(int argc, char** argv) {
     return Report(s);
   }
   if (auto s = values.Finish(); !s.ok()) return Report(s);
+  for (const auto& warning :
+       farkv::VariableWarnings(farkv::EnvironmentVariables())) {
+    spdlog::warn("{}", warning);
+  }
   const auto config = flags.Effective();
   for (const auto& [name, value] : config) {
     spdlog::info("config {}={}", name, value);

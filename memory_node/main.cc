@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "common/process/environment_names.h"
 #include "common/process/flags.h"
 #include "common/process/port_file.h"
 #include "common/process/signals.h"
@@ -72,6 +73,10 @@ int main(int argc, char** argv) {
     return Report(faults, s);
   }
   if (auto s = options.Finish(); !s.ok()) return Report(faults, s);
+  for (const auto& warning :
+       farkv::VariableWarnings(farkv::EnvironmentVariables())) {
+    spdlog::warn("{}", warning);
+  }
   options.config = flags.Effective();
   for (const auto& [name, value] : options.config) {
     spdlog::info("config {}={}", name, value);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/process/environment_names.h"
 #include "common/process/flags.h"
 
 namespace farkv::testing {
@@ -71,6 +72,10 @@ void ExpectRefusals(const FlagTable& table,
     }
   }
   EXPECT_EQ(listed, FlagNames<Options>());
+  for (const std::string& name : listed) {
+    EXPECT_TRUE(IsFarkvVariable(EnvironmentName(name)))
+        << "add it to common/process/environment_names.cc: " << name;
+  }
 }
 
 }  // namespace farkv::testing
