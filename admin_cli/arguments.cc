@@ -38,17 +38,6 @@ absl::Status ReadPeers(const char* flag, const std::vector<std::string>& typed,
   return absl::OkStatus();
 }
 
-absl::Status ReadTime(const char* flag, const std::string& typed,
-                      absl::Duration& time) {
-  const auto parsed = ParseDuration(typed);
-  if (!parsed.ok()) return BadFlag(flag, parsed.status());
-  if (*parsed < absl::Milliseconds(1) || *parsed > absl::Hours(24)) {
-    return BadFlag(flag, typed + " is outside 1ms to 24h");
-  }
-  time = *parsed;
-  return absl::OkStatus();
-}
-
 absl::Status ReadIds(const char* flag, const std::string& typed,
                      std::vector<int32_t>& ids) {
   for (absl::string_view piece : absl::StrSplit(typed, ',')) {
@@ -150,6 +139,17 @@ absl::Status ReadSeed(const std::string& typed, GenerateOptions& options) {
 }
 
 }  // namespace
+
+absl::Status ReadTime(const char* flag, const std::string& typed,
+                      absl::Duration& time) {
+  const auto parsed = ParseDuration(typed);
+  if (!parsed.ok()) return BadFlag(flag, parsed.status());
+  if (*parsed < absl::Milliseconds(1) || *parsed > absl::Hours(24)) {
+    return BadFlag(flag, typed + " is outside 1ms to 24h");
+  }
+  time = *parsed;
+  return absl::OkStatus();
+}
 
 absl::Status Finish(const CommonArguments& typed, CliOptions& options) {
   FARKV_RETURN_IF_ERROR(

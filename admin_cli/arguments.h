@@ -22,6 +22,7 @@ struct CommonArguments {
   std::vector<std::string> nodes, workers;
   std::string timeout = "60s";
   std::string watch_interval = "2s";
+  std::string top_interval = "2s";
 };
 
 struct GenerateArguments {
@@ -47,6 +48,10 @@ struct PlanArguments {
   std::string map_bandwidth = "50GB/s", ddr = "200GB/s", link = "200Gb";
   std::string rtt = "20us", overhead = "1ms";
 };
+
+// INVALID_ARGUMENT outside 1ms to 24h.
+absl::Status ReadTime(const char* flag, const std::string& typed,
+                      absl::Duration& time);
 
 // Each copies what it has checked into `options`. INVALID_ARGUMENT "--FLAG:
 // what is wrong with which value"; NOT_FOUND for a prompt file that cannot be

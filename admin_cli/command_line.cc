@@ -8,6 +8,7 @@
 #include "admin_cli/commands.h"
 #include "admin_cli/completion.h"
 #include "admin_cli/evictions.h"
+#include "admin_cli/holders.h"
 #include "admin_cli/tables.h"
 #include "common/base/session_handle.h"
 #include "common/base/status_macros.h"
@@ -111,6 +112,30 @@ void AddNoun(CLI::App& verb, const Noun& noun, Invocation& v) {
       });
 }
 
+void AddPages(CLI::App& verb, Invocation& v) {
+  CLI::App* pages = verb.add_subcommand(
+      "pages", "Pages of memory nodes that are not free, and why");
+  pages->fallthrough();
+  const CLI::Option* session =
+      pages->add_option("--session", v.session,
+                        "Of one session, as get shows it; default: of all");
+  pages->add_option("--tier", v.pages.tier, "Of one tier")
+      ->check(CLI::IsMember({"T1", "T2"}));
+  pages->add_option("--state", v.pages.state, "In one state")
+      ->check(CLI::IsMember({"reserved", "stored", "quarantined"}));
+  pages->add_option("--limit", v.pages.limit, "Of each node; 0: no end")
+      ->check(CLI::Range(0, 1'000'000'000))
+      ->capture_default_str();
+  pages->callback([&v, session] {
+    v.table = PageOutput;
+    v.finish = SessionCheck(v, session);
+    v.run = [&v] {
+      v.pages.session = v.session;
+      return GetPages(v.options, v.pages);
+    };
+  });
+}
+
 void AddGet(CLI::App& app, Invocation& v) {
   CLI::App* get = app.add_subcommand("get", "Lists things");
   get->require_subcommand(1)->fallthrough();
@@ -126,11 +151,25 @@ void AddGet(CLI::App& app, Invocation& v) {
   for (const Noun& noun : nouns) AddNoun(*get, noun, v);
   AddEvictions(*get, "Decisions of nodes and workers, newest first",
                EvictionOutput, GetEvictions, v);
+  AddPages(*get, v);
+}
+
+void AddDescribePool(CLI::App& verb, Invocation& v) {
+  CLI::App* pool = verb.add_subcommand(
+      "pool", "Pools of a memory node, and who holds their pages");
+  pool->fallthrough();
+  pool->add_option("node", v.pool, "Its name or admin address")->required();
+  pool->callback([&v] {
+    v.table = HolderOutput;
+    v.finish = [&v] { return BadFlag("node", CheckPrintable(v.pool)); };
+    v.run = [&v] { return DescribePool(v.options, v.pool); };
+  });
 }
 
 void AddDescribe(CLI::App& app, Invocation& v) {
   CLI::App* describe = app.add_subcommand("describe", "Shows one thing whole");
   describe->require_subcommand(1)->fallthrough();
+  AddDescribePool(*describe, v);
   CLI::App* sequence =
       describe->add_subcommand("sequence", "Tier map of a running sequence");
   sequence->fallthrough();
@@ -243,6 +282,7 @@ void AddCommands(CLI::App& app, Invocation& v) {
   AddCommon(app, v);
   AddGet(app, v);
   AddDescribe(app, v);
+  AddTop(app, v);
   AddGenerate(app, v);
   AddDrain(app, v);
   AddVerify(app, v);

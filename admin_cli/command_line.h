@@ -28,7 +28,9 @@ struct Invocation {
   PreflightArguments preflight_typed;
   PlanOptions plan;
   PlanArguments plan_typed;
+  PageOptions pages;
   std::string sequence;
+  std::string pool;  // id or address of its node
   std::string session;
   std::vector<std::string> drained;  // admin addresses
   bool no_wait = false;
@@ -41,10 +43,11 @@ struct Invocation {
 
 // Fills in `app`, which must not outlive `invocation`.
 void AddCommands(CLI::App& app, Invocation& invocation);
-// Three of them.
+// Four of them.
 void AddGenerate(CLI::App& app, Invocation& invocation);
 void AddPreflight(CLI::App& app, Invocation& invocation);
 void AddPlan(CLI::App& app, Invocation& invocation);
+void AddTop(CLI::App& app, Invocation& invocation);
 
 // Checks everything that was typed, after parsing. INVALID_ARGUMENT "--FLAG:
 // what is wrong with which value".

@@ -19,6 +19,8 @@ int GetSessions(const CliOptions& options);
 // Of sessions, those that end first at the top.
 int GetLeases(const CliOptions& options);
 int GetSequences(const CliOptions& options);
+// Pages of nodes that are not free, and why.
+int GetPages(const CliOptions& options, const PageOptions& wanted);
 int GetPeers(const CliOptions& options);
 // Decisions of nodes and workers, newest first. `session` as `get` shows it, or
 // the whole id, in hex; empty: of all sessions.
@@ -27,6 +29,9 @@ int GetEvictions(const CliOptions& options, const std::string& session);
 int ReplayEvictions(const CliOptions& options, const std::string& session);
 // `sequence` is a request id or a session as `get` shows it.
 int DescribeSequence(const CliOptions& options, const std::string& sequence);
+// The pools of the node with the id or admin address `name`, and who holds
+// their pages until when.
+int DescribePool(const CliOptions& options, const std::string& name);
 // The effective settings of nodes and workers.
 int ViewConfig(const CliOptions& options);
 
@@ -46,6 +51,10 @@ int RunPreflight(const CliOptions& options, const PreflightOptions& wanted);
 
 // Prints what Finish() has found to be possible.
 int RunPlan(const CliOptions& options, const PlanOptions& wanted);
+
+// Nodes, pools and workers with their rates, again and again: on a terminal
+// full-screen, else as a stream. The exit code of the last round.
+int RunTop(const CliOptions& options);
 
 int Generate(const CliOptions& options, const GenerateOptions& generate);
 int PrintVersion(const CliOptions& options);

@@ -34,11 +34,26 @@ struct WatchOptions {
   int64_t count = 0;  // rounds; 0: until it is stopped
 };
 
+struct TopOptions {
+  absl::Duration interval = absl::Seconds(2);
+  int64_t count = 0;   // rounds; 0: until it is stopped
+  bool plain = false;  // no full screen
+};
+
+// Which pages; each empty: all.
+struct PageOptions {
+  std::string session;   // as in GetEvictions
+  std::string tier;      // T1, T2
+  std::string state;     // reserved, stored, quarantined
+  int64_t limit = 1000;  // of each node; 0: none
+};
+
 struct CliOptions {
   std::vector<std::string> nodes;    // admin addresses of memory nodes
   std::vector<std::string> workers;  // admin addresses of workers
   OutputOptions output;
   WatchOptions watch;
+  TopOptions top;
   absl::Duration timeout = absl::Seconds(5);
   TlsOptions tls;
 };

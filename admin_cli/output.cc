@@ -17,14 +17,17 @@ namespace farkv {
 namespace {
 
 // Names come from other processes: nothing in them may drive the terminal.
-std::string Text(const nlohmann::json& value) {
-  if (!value.is_string()) return value.dump();
-  auto text = value.get<std::string>();
+std::string Printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(),
       [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); },
       '?');
   return text;
+}
+
+std::string Text(const nlohmann::json& value) {
+  if (!value.is_string()) return value.dump();
+  return Printable(value.get<std::string>());
 }
 
 // "PoolList" -> "pool".
@@ -121,7 +124,7 @@ void Output::PrintTable(const std::vector<Row>& rows,
     if (columns_[c].wide && options.format != "wide") continue;
     shown.push_back(c);
     size_t width = options.no_headers ? 0 : columns_[c].title.size();
-    for (const auto& row : rows) width = std::max(width, Text(row[c]).size());
+    for (const auto& row : rows) width = std::max(width, Cell(row, c).size());
     widths.push_back(width);
   }
   const auto print_line = [&](const auto& cell) {
@@ -138,7 +141,7 @@ void Output::PrintTable(const std::vector<Row>& rows,
     print_line([this](size_t c) { return columns_[c].title; });
   }
   for (const auto& row : rows) {
-    print_line([&row](size_t c) { return Text(row[c]); });
+    print_line([this, &row](size_t c) { return Cell(row, c); });
   }
 }
 
@@ -150,7 +153,12 @@ void Output::PrintNames(const std::vector<Row>& rows, std::ostream& out) const {
   }
 }
 
-nlohmann::ordered_json Output::Document(const std::vector<Row>& rows) const {
+std::string Output::Cell(const Row& row, size_t column) const {
+  const auto show = columns_[column].show;
+  return show == nullptr ? Text(row[column]) : Printable(show(row[column]));
+}
+
+nlohmann::ordered_json Output::ItemsOf(const std::vector<Row>& rows) const {
   nlohmann::ordered_json items = nlohmann::ordered_json::array();
   for (const auto& row : rows) {
     nlohmann::ordered_json item;
@@ -159,10 +167,14 @@ nlohmann::ordered_json Output::Document(const std::vector<Row>& rows) const {
     }
     items.push_back(std::move(item));
   }
+  return items;
+}
+
+nlohmann::ordered_json Output::Document(const std::vector<Row>& rows) const {
   nlohmann::ordered_json document;
   document["apiVersion"] = "farkv/v1";
   document["kind"] = kind_;
-  document["items"] = std::move(items);
+  document["items"] = ItemsOf(rows);
   return document;
 }
 

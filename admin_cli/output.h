@@ -22,6 +22,8 @@ class Output {
     std::string title;
     std::string key;
     bool wide = false;
+    // How tables show a value; null: strings as they are, others as JSON.
+    std::string (*show)(const nlohmann::json& value) = nullptr;
   };
   // `kind` names the items in JSON ("NodeList"). The first `name_columns`
   // columns together name an item: -o name prints "node/A" or "pool/A/T1".
@@ -38,6 +40,12 @@ class Output {
   // INVALID_ARGUMENT listing the columns when `sort_by` names none of them:
   // "TITLE" or "key", in any case, "-" before it for the largest first.
   absl::Status CheckSortBy(const std::string& sort_by) const;
+
+  const std::vector<Column>& columns() const { return columns_; }
+  // The rows as an array of objects; `sort_by` may be no column.
+  nlohmann::ordered_json Items(const std::string& sort_by = "") const {
+    return ItemsOf(Sorted(sort_by));
+  }
 
   // JSON and YAML carry apiVersion farkv/v1. Rows are in the order they were
   // added in, or sorted: numbers, sizes and times by value, all else by text,
@@ -56,6 +64,8 @@ class Output {
                   std::ostream& out) const;
   void PrintNames(const std::vector<Row>& rows, std::ostream& out) const;
   nlohmann::ordered_json Document(const std::vector<Row>& rows) const;
+  nlohmann::ordered_json ItemsOf(const std::vector<Row>& rows) const;
+  std::string Cell(const Row& row, size_t column) const;
   size_t FindColumn(const std::string& name) const;
 
   std::string kind_;

@@ -17,10 +17,16 @@ std::vector<std::string> Everyone(const CliOptions& options) {
   return all;
 }
 
-absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(
-    const CliOptions& options, const std::string& address) {
+absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const CliOptions& options,
+                                                    const std::string& address,
+                                                    int reconnect_ms) {
   FARKV_ASSIGN_OR_RETURN(auto credentials, MakeChannelCredentials(options.tls));
-  return grpc::CreateChannel(address, credentials);
+  grpc::ChannelArguments arguments;
+  if (reconnect_ms > 0) {
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, reconnect_ms);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, reconnect_ms);
+  }
+  return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
 void PrintError(const std::string& address, const absl::Status& status,
@@ -49,6 +55,12 @@ bool IsUnreachable(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
+int ExitCodeOf(size_t asked, size_t failed, size_t unreachable) {
+  if (failed == 0) return kExitOk;
+  if (failed < asked) return kExitPartial;
+  return unreachable == failed ? kExitUnhealthy : kExitError;
+}
+
 int ForEachPeer(const CliOptions& options,
                 const std::vector<std::string>& addresses,
                 const std::function<
@@ -72,9 +84,7 @@ int ForEachPeer(const CliOptions& options,
     if (IsUnreachable(status)) ++unreachable;
     PrintError(address, status);
   }
-  if (failed == 0) return kExitOk;
-  if (failed < addresses.size()) return kExitPartial;
-  return unreachable == failed ? kExitUnhealthy : kExitError;
+  return ExitCodeOf(addresses.size(), failed, unreachable);
 }
 
 }  // namespace farkv

@@ -22,8 +22,10 @@ using AdminStub = farkv::admin::v1::AdminService::Stub;
 std::vector<std::string> Everyone(const CliOptions& options);
 
 // A channel to `address`, with the TLS settings of the options.
+// `reconnect_ms`: the longest time between two tries to connect; 0: gRPC's.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const CliOptions& options,
-                                                    const std::string& address);
+                                                    const std::string& address,
+                                                    int reconnect_ms = 0);
 
 // Prints "error: ADDRESS: CODE: message" and what to try, to stderr.
 // `answered`: the process at the address said so itself.
@@ -33,9 +35,12 @@ void PrintError(const std::string& address, const absl::Status& status,
 // No answer came, or the process does not serve now.
 bool IsUnreachable(const absl::Status& status);
 
+// Of a command that asked `asked` processes: ok; partial when some failed; when
+// all did, unhealthy if none could be reached, else error.
+int ExitCodeOf(size_t asked, size_t failed, size_t unreachable);
+
 // Runs `call` for each address; it fills in a context with the deadline set.
-// Returns the exit code: ok; partial when some failed; when all did, unhealthy
-// if none could be reached, else error.
+// Returns the exit code.
 int ForEachPeer(const CliOptions& options,
                 const std::vector<std::string>& addresses,
                 const std::function<

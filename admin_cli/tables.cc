@@ -24,16 +24,16 @@ std::string Microseconds(const google::protobuf::Duration& duration) {
   return absl::FormatDuration(absl::Trunc(time, absl::Microseconds(1)));
 }
 
-std::string TierName(types::v1::Tier tier) {
-  return absl::StrCat("T", static_cast<int>(tier) - 1);
-}
-
 std::string StateOf(const GetProcessResponse& process) {
   if (process.draining()) return "draining";
   return process.pressure() ? "pressure" : "ready";
 }
 
 }  // namespace
+
+std::string TierName(types::v1::Tier tier) {
+  return absl::StrCat("T", static_cast<int>(tier) - 1);
+}
 
 Output NodeOutput() {
   return Output("NodeList", {{"NODE", "id"},

@@ -10,6 +10,9 @@
 
 namespace farkv {
 
+// "T0".
+std::string TierName(farkv::types::v1::Tier tier);
+
 Output NodeOutput();
 Output WorkerOutput();
 Output PoolOutput();

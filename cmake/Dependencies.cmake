@@ -14,6 +14,8 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(UCX REQUIRED IMPORTED_TARGET ucx)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(NUMA REQUIRED IMPORTED_TARGET numa)
+# Its flags (_XOPEN_SOURCE) are not for the sources of a library.
+pkg_check_modules(NCURSES REQUIRED ncurses)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 find_package(hwy QUIET CONFIG)

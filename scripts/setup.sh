@@ -17,7 +17,7 @@ packages="
   prometheus-cpp-dev libcivetweb-dev libcurl4-openssl-dev
   libdnnl-dev ocl-icd-opencl-dev opencl-c-headers
   libhwy-dev libnuma-dev libisal-dev
-  libpcre2-dev libutf8proc-dev
+  libpcre2-dev libutf8proc-dev libncurses-dev
   openssl curl iproute2 procps python3-pip python3-yaml
   python3-matplotlib
 "

@@ -42,6 +42,9 @@ for module in "$libraries"/ucx/*.so* "$libraries"/libibverbs/*.so; do
   with_libraries "$module"
 done
 cp -r /etc/libibverbs.d "$root/etc/"
+# Of the package ncurses-base, which every Debian has: without the description
+# of its terminal farkvctl top cannot draw.
+cp -r /lib/terminfo "$root/usr/lib/"
 echo "hosts: files dns" >"$root/etc/nsswitch.conf"
 echo "farkv:x:65532:65532::/:/nonexistent" >"$root/etc/passwd"
 echo "farkv:x:65532:" >"$root/etc/group"

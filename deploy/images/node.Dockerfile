@@ -19,8 +19,8 @@ RUN cmake --preset release -DFARKV_BUILD_TESTS=OFF \
 FROM ${DEBIAN} AS root
 RUN apt-get update && apt-get install -y --no-install-recommends \
         libabsl20220623 libcivetweb1 libfmt9 libgrpc++1.51 libhwy1 libisal2 \
-        libnuma1 libprometheus-cpp-core1.0 libprotobuf32 libspdlog1.10 \
-        libstdc++6 libucx0
+        libncurses6 libnuma1 libprometheus-cpp-core1.0 libprotobuf32 \
+        libspdlog1.10 libstdc++6 libucx0
 COPY deploy/images/collect.sh /
 COPY --from=build /out/farkv-memory-node /out/farkvctl /usr/bin/
 RUN /collect.sh /image farkv-memory-node farkvctl

@@ -20,8 +20,8 @@ RUN cmake --preset release -DFARKV_BUILD_TESTS=OFF \
 FROM ${DEBIAN} AS root
 RUN apt-get update && apt-get install -y --no-install-recommends \
         libabsl20220623 libcivetweb1 libfmt9 libgrpc++1.51 libhwy1 libisal2 \
-        libnuma1 libpcre2-8-0 libprometheus-cpp-core1.0 libprotobuf32 \
-        libspdlog1.10 libstdc++6 libucx0 libutf8proc2
+        libncurses6 libnuma1 libpcre2-8-0 libprometheus-cpp-core1.0 \
+        libprotobuf32 libspdlog1.10 libstdc++6 libucx0 libutf8proc2
 COPY deploy/images/collect.sh /
 COPY --from=build /out/farkv-worker /out/farkvctl /usr/bin/
 RUN /collect.sh /image farkv-worker farkvctl

@@ -25,8 +25,8 @@ RUN PATH="/usr/local/cuda/bin:$PATH" cmake --preset release \
 FROM cuda
 RUN apt-get update && apt-get install -y --no-install-recommends \
         cuda-cudart-13-0 libabsl20220623 libcivetweb1 libfmt9 libgrpc++1.51 \
-        libhwy1 libisal2 libnuma1 libpcre2-8-0 libprometheus-cpp-core1.0 \
-        libprotobuf32 libspdlog1.10 libstdc++6 libucx0 libutf8proc2 \
+        libhwy1 libisal2 libncurses6 libnuma1 libpcre2-8-0 \
+        libprometheus-cpp-core1.0 libprotobuf32 libspdlog1.10 libstdc++6 libucx0 libutf8proc2 \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /src/build/release/bin/farkv-worker \
     /src/build/release/bin/farkvctl /usr/bin/

@@ -77,6 +77,41 @@ TEST_F(CommandLineTest, OnlyWhatPrintsRowsIsSortedOrRepeated) {
               HasSubstr("--watch-count"));
 }
 
+TEST_F(CommandLineTest, TopHasItsOwnIntervalAndCount) {
+  ASSERT_TRUE(Parse("top --interval 500ms --count 3 --plain -o json "
+                    "--sort-by=-storedBytesPerSecond")
+                  .ok());
+
+  EXPECT_EQ(v_.options.top.interval, absl::Milliseconds(500));
+  EXPECT_EQ(v_.options.top.count, 3);
+  EXPECT_TRUE(v_.options.top.plain);
+}
+
+TEST_F(CommandLineTest, WhatTopCannotDoIsRefused) {
+  EXPECT_THAT(Refusal("top --watch"), HasSubstr("--interval"));
+  EXPECT_THAT(Refusal("top -o name"), HasSubstr("--output"));
+  EXPECT_THAT(Refusal("top --interval 2"), HasSubstr("--interval"));
+  EXPECT_THAT(Refusal("top --count=-1"), HasSubstr("--count"));
+  EXPECT_THAT(Refusal("top --sort-by nothing"), HasSubstr("tokensPerSecond"));
+  EXPECT_THAT(Refusal("top --nodes none --workers none"),
+              HasSubstr("nobody to ask"));
+}
+
+TEST_F(CommandLineTest, PagesAreChosenBySessionTierAndState) {
+  ASSERT_TRUE(Parse("get pages --session abcdef01 --tier T1 --state reserved "
+                    "--limit 5")
+                  .ok());
+
+  EXPECT_EQ(v_.session, "abcdef01");
+  EXPECT_EQ(v_.pages.tier, "T1");
+  EXPECT_EQ(v_.pages.state, "reserved");
+  EXPECT_EQ(v_.pages.limit, 5);
+  EXPECT_THAT(Refusal("get pages --tier T0"), HasSubstr("--tier"));
+  EXPECT_THAT(Refusal("get pages --state free"), HasSubstr("--state"));
+  EXPECT_THAT(Refusal("get pages --session xy"), HasSubstr("--session"));
+  EXPECT_THAT(Refusal("describe pool"), HasSubstr("node"));
+}
+
 TEST_F(CommandLineTest, ADrainHasToBeMeant) {
   EXPECT_THAT(Refusal("drain node-0:7402"),
               AllOf(HasSubstr("node-0:7402"), HasSubstr("--yes")));
