@@ -28,7 +28,6 @@ bool IsLostRows(const absl::Status& status) {
 // unless another kind of error, of another sequence, came before.
 bool Engine::Loop::MendNamed(Batch& batch, const absl::Status& why) {
   const std::vector<SequenceId> failed = cache_->failed_sequences();
-  const bool about_rows = IsLostRows(why);
   bool is_first = true;
   for (const SequenceId id : failed) {
     const auto found = std::find_if(
@@ -37,7 +36,8 @@ bool Engine::Loop::MendNamed(Batch& batch, const absl::Status& why) {
     if (found == batch.end()) continue;
     RunningSequence& sequence = **found;
     batch.erase(found);
-    Mend(sequence, is_first && about_rows
+    // An ABORTED one may be of somebody who runs on.
+    Mend(sequence, is_first && absl::IsUnavailable(why)
                        ? why
                        : absl::UnavailableError(absl::StrCat(
                              "sequence ", sequence.request().request_id,

@@ -159,12 +159,14 @@ void Engine::Loop::RunAlone(const Batch& batch) {
 }
 
 // The youngest is parked; before it the youngest of those that are recomputed:
-// what they lost is not the others' business.
+// what they lost is not the others' business. One whose lost rows took too much
+// at a time takes fewer: parked, it would come back and ask for as many again.
 void Engine::Loop::MakeRoom(Batch& batch) {
   auto chosen = std::find_if(
       batch.rbegin(), batch.rend(),
       [](const RunningSequence* sequence) { return sequence->replaying(); });
   if (chosen == batch.rend()) chosen = batch.rbegin();
+  if ((*chosen)->HalveLostRows()) return;
   Park(**chosen);
   batch.erase(std::next(chosen).base());
 }

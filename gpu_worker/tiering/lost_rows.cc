@@ -27,7 +27,8 @@ bool MayRecomputeLostRows(const Sequence& sequence, int32_t worker_t2_ratio) {
       std::min(worker_t2_ratio, spec.t2_ratio.value_or(worker_t2_ratio)) > 0;
   return !spec.destruction.has_value() && !may_compress &&
          spec.selection.policy == SelectionPolicy::kNone &&
-         spec.compact_frequencies.empty() && !sequence.loss.is_repeated;
+         spec.compact_frequencies.empty() && !sequence.loss.is_repeated &&
+         !sequence.pushdown.is_incomplete;
 }
 
 std::vector<int64_t> FindLostPositions(const Sequence& sequence,

@@ -97,6 +97,7 @@ int Pushdown::Collect(Sequence& sequence, const std::vector<bool>& answering) {
       }
     }
   }
+  if (lost > 0) state.is_incomplete = true;
   return lost;
 }
 

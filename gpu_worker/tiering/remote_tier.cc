@@ -194,6 +194,11 @@ void RemoteTier::Handle(const SessionLost& event, SequenceMap& sequences) {
   if (sequence == nullptr) return;
   RemoteState& remote = sequence->remote;
   remote.nodes[static_cast<size_t>(event.node)].session = nullptr;
+  // A session that is opened anew there would answer without them.
+  if (sequence->pushdown.pages.erase(event.node) > 0) {
+    sequence->pushdown.is_incomplete = true;
+    ++sequence->stats.lost_score_collections;
+  }
   for (size_t i = 0; i < remote.pages.size(); ++i) {
     if (remote.pages[i].node != event.node) continue;
     const int index = static_cast<int>(i);

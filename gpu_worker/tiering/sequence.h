@@ -58,6 +58,8 @@ struct SequencePushdown {
   // Pages whose scores a node has gathered since the last collection.
   std::map<int, std::set<int32_t>> pages;  // by node
   uint64_t collection = 0;                 // number of the last one
+  // Some that a node had gathered is gone: scores lack it.
+  bool is_incomplete = false;
 };
 
 // Rows on their way back into T0 (tier_moves.h).

@@ -227,6 +227,29 @@ TEST_F(RecoveryOfSomeRowsTest, ALittleT0TakesAFewAtATime) {
   ExpectNothingLeft({&d_});
 }
 
+// Parked, it would come back and ask for as many rows again, in vain for as
+// long as the company runs.
+TEST_F(RecoveryOfSomeRowsTest, ALittleT0BesideCompanyTakesAFewAtATime) {
+  options_.prefill_chunk = 512;
+  const GenerationRequest request = Request("main", 32, 500);
+  GenerationRequest company = Request("company", 32, 560);
+  company.hbm_ratio = 10000;
+  StartOverBoth(ShareInSets(request) + ShareInSets(company) + 1);
+  StrikeAt("main", 150, [this](const std::vector<int64_t>& cold) {
+    lost_ = static_cast<int64_t>(cold.size());
+    c_.SetDown(true);
+  });
+
+  const auto beside = Submit(company);
+  const Output run = Collect(*Submit(request));
+  ExpectAsAlone(Collect(*beside), company);
+
+  ASSERT_TRUE(struck_);
+  ExpectAsAlone(run, request);
+  EXPECT_EQ(run.end.tiers.recomputed_tokens, lost_);
+  EXPECT_LT(Count("parked_sequences_total"), 20);
+}
+
 TEST_F(RecoveryOfSomeRowsTest, WhoMayCompressIsRecomputedAsAWhole) {
   options_.tiering.t2_ratio = 1;
   const GenerationRequest request = Request("main", 32, 300);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "common/base/thread_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -132,6 +133,30 @@ TEST_F(PushdownLostRowsTest, ChangeNoBitOfOutputsAndScoresOnceTheseAreThere) {
 TEST_F(PushdownLostRowsTest, AreNotEnoughWhereScoresAreLostWithThem) {
   EXPECT_THAT(LoseNode(), IsEmpty());
   EXPECT_EQ(cache_->Stats(id_).lost_score_collections, 0);
+}
+
+// It has the session again, opened anew, and would answer that it gathered
+// nothing. Nobody has asked for a row before the cache is told.
+TEST_F(PushdownLostRowsTest, AreNotEnoughWhereTheNodeCameBackWithoutScores) {
+  NodeOptions options = InProcessNodeOptions("n0");
+  options.listen = "127.0.0.1:" + std::to_string(nodes_[0]->ports().listen);
+  nodes_[0] = nullptr;
+  nodes_[0] = StartInProcessNode(options, nullptr).value();
+  absl::Notification never;
+  for (int i = 0; i < 6000 && cache_->Stats(id_).lost_score_collections == 0;
+       ++i) {
+    never.WaitForNotificationWithTimeout(absl::Milliseconds(5));
+    cache_->Park(id_);
+  }
+  ASSERT_EQ(cache_->Stats(id_).lost_score_collections, 1);
+
+  absl::Status status;
+  for (int i = 0; i < 5 && !absl::IsUnavailable(status); ++i) {
+    status = harness_->Step(id_, 1);
+  }
+
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(cache_->GiveUpLostRows(id_), IsEmpty());
 }
 
 }  // namespace
