@@ -108,8 +108,7 @@ void LeaseWorld::Do(LeaseOp op) {
     case LeaseOp::kClose:
       return Close();
     case LeaseOp::kSendRenewal:
-      renewal_.emplace().sent = oracle_.now;
-      renewal_->life = worker(0).life;
+      renewal_ = Renewal{oracle_.now, worker(0).life, std::nullopt};
       return;
     case LeaseOp::kHandleRenewal:
       return HandleRenewal();
