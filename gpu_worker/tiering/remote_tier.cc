@@ -1,6 +1,7 @@
 #include "gpu_worker/tiering/remote_tier.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -109,21 +110,44 @@ void RemoteTier::Opened(Sequence& sequence) {
   Reserve(sequence);
 }
 
+// A node that still has such a page must forget it first: one that goes there
+// again would be refused, because the page is stored, with other rows.
 void RemoteTier::GiveUp(Sequence& sequence,
                         std::span<const int64_t> positions) {
   RemoteState& remote = sequence.remote;
+  std::map<int, std::vector<PageName>> left;
   for (const int64_t position : positions) {
     const auto index = static_cast<int>(position / kPageTokens);
     Page& page = sequence.table.page(index);
+    const int node = remote.pages[static_cast<size_t>(index)].node;
+    for (int layer = 0; node >= 0 && layer < geometry_.num_layers; ++layer) {
+      left[node].push_back({layer, index});
+    }
     page.state = StoreState::kLost;
     page.sent = false;
     page.eviction_due = false;
     remote.pages[static_cast<size_t>(index)] = RemotePage();
     remote.first_unreserved = std::min(remote.first_unreserved, index);
   }
+  for (const auto& [node, names] : left) Free(sequence, node, names);
   remote.continues = true;
   PreferNodes(sequence);
   Reserve(sequence);
+}
+
+// The calls of a link come in order, so that a reservation behind it finds the
+// pages gone. Of one that fails they come back with the session's end.
+void RemoteTier::Free(const Sequence& sequence, int node,
+                      std::span<const PageName> names) {
+  const auto& session =
+      sequence.remote.nodes[static_cast<size_t>(node)].session;
+  if (session == nullptr || !link(node).healthy()) return;
+  while (!names.empty()) {
+    const auto some =
+        names.first(std::min<size_t>(names.size(), kMaxPlanItems));
+    link(node).Evict(sequence.id, session, {}, {some.begin(), some.end()}, {});
+    names = names.subspan(some.size());
+  }
 }
 
 void RemoteTier::Closed(Sequence& sequence) {

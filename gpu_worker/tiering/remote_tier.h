@@ -43,8 +43,8 @@ class RemoteTier {
   // Closes its sessions in the background; its lines may go at once after.
   void Closed(Sequence& sequence);
 
-  // Forgets where the pages of these positions lie: they will be stored anew,
-  // elsewhere if that can be.
+  // Forgets where the pages of these positions lie, as do nodes that live: they
+  // will be stored anew, elsewhere if that can be.
   void GiveUp(Sequence& sequence, std::span<const int64_t> positions);
 
   // Takes what the background has reported, and drops what may go since.
@@ -97,6 +97,9 @@ class RemoteTier {
   void Reserve(Sequence& sequence);
   void Store(Sequence& sequence, const T0Lines& lines);
   void Evict(Sequence& sequence);
+  // Has the node forget pages, in the background, if it lives.
+  void Free(const Sequence& sequence, int node,
+            std::span<const PageName> names);
   int WantedPages(const Sequence& sequence) const;
   // The node is healthy and would not refuse for draining.
   bool MayTakePages(const Sequence& sequence, int node) const;

@@ -336,6 +336,9 @@ TEST_P(LostRowsTest, OfADamagedPageAreNoMoreThanItsOwn) {
   EXPECT_LE(lost.size(), static_cast<size_t>(kPageTokens));
   RecomputeAll(lost);
   ExpectAsReference();
+  // Its first place is free again: every page is reserved once.
+  EXPECT_EQ(a_.used_pages() + b_.used_pages(),
+            geometry_.num_layers * (kTotal / kPageTokens));
 }
 
 TEST_P(LostRowsTest, AreMoreWhenTheOtherNodeForgetsItsOwnMeanwhile) {
