@@ -132,7 +132,9 @@ int DescribePool(const CliOptions& options, const std::string& name) {
                            return DescribeIfNamed(stub, context, address, name,
                                                   options, found);
                          });
-  if (found || code == kExitUnhealthy) return found ? kExitOk : code;
+  // What was found may have failed to answer in full; what was not may be among
+  // those that did not answer at all.
+  if (found || code != kExitOk) return code;
   std::cerr << "error: no memory node of --nodes is called " << name
             << " or has this admin address\n"
                "hint: farkvctl get nodes; a worker's T0 is held by its "

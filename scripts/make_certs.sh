@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes a private CA and certificates for trying TLS out: one key pair for each
-# NAME, good for servers and clients, valid for 30 days.
+# NAME, good for servers and clients, valid for 30 days; the CA for ten years.
 #
 #   scripts/make_certs.sh DIR NAME[,HOST...]...
 #
@@ -26,10 +26,15 @@ shift
 mkdir -p "$dir"
 umask 077
 days=30
+if [ -e "$dir/ca.pem" ] && ! openssl x509 -checkend $((days * 86400)) -noout \
+  -in "$dir/ca.pem" >/dev/null; then
+  echo "make_certs: $dir/ca.pem ends within $days days: remove it and ca.key" >&2
+  exit 1
+fi
 
 if [ ! -e "$dir/ca.key" ]; then
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
-    -days "$days" -subj "/CN=FarKV test CA" \
+    -days 3650 -subj "/CN=FarKV test CA" \
     -addext "basicConstraints=critical,CA:TRUE" \
     -addext "keyUsage=critical,keyCertSign" \
     -keyout "$dir/ca.key" -out "$dir/ca.pem" 2>/dev/null

@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/text_checks.h"
 
 namespace farkv {
@@ -92,11 +93,17 @@ constexpr absl::string_view kOthers[] = {
 
 // Kubernetes tells a pod of the Services beside it, one of which may be called
 // farkv-worker: FARKV_WORKER_SERVICE_HOST, FARKV_WORKER_PORT_7501_TCP_ADDR.
-bool IsOfAService(absl::string_view name) {
+// FARKV_WORKER_PORT alone may be somebody's mistake.
+bool IsOfAService(absl::string_view name,
+                  const std::vector<std::string>& names) {
   const size_t port = name.find("_PORT_");
   const size_t digit = port + std::string("_PORT_").size();
-  return absl::EndsWith(name, "_PORT") ||
-         absl::StrContains(name, "_SERVICE_HOST") ||
+  if (absl::EndsWith(name, "_PORT")) {
+    const std::string host =
+        absl::StrCat(absl::StripSuffix(name, "PORT"), "SERVICE_HOST");
+    return std::find(names.begin(), names.end(), host) != names.end();
+  }
+  return absl::StrContains(name, "_SERVICE_HOST") ||
          absl::StrContains(name, "_SERVICE_PORT") ||
          (port != absl::string_view::npos && digit < name.size() &&
           absl::ascii_isdigit(static_cast<unsigned char>(name[digit])));
@@ -154,7 +161,7 @@ std::vector<std::string> VariableWarnings(
   std::vector<std::string> warnings;
   for (const std::string& name : names) {
     if (!absl::StartsWith(name, kPrefix) || IsFarkvVariable(name) ||
-        absl::StartsWith(name, "FARKV_TEST_") || IsOfAService(name) ||
+        absl::StartsWith(name, "FARKV_TEST_") || IsOfAService(name, names) ||
         std::find(std::begin(kOthers), std::end(kOthers), name) !=
             std::end(kOthers)) {
       continue;

@@ -46,6 +46,13 @@ TEST(EnvironmentNamesTest, VariablesOfServicesArePassedOver) {
       ElementsAre());
 }
 
+TEST(EnvironmentNamesTest, APortWithoutAServiceIsAMistake) {
+  EXPECT_THAT(VariableWarnings({"FARKV_LISTEN_PORT", "FARKV_DATA_PORT",
+                                "FARKV_WORKER_SERVICE_HOST"}),
+              ElementsAre(HasSubstr("FARKV_DATA_PORT "),
+                          HasSubstr("FARKV_LISTEN_PORT ")));
+}
+
 TEST(EnvironmentNamesTest, ANameCannotDriveTheTerminal) {
   const auto warnings = VariableWarnings({"FARKV_\x1b[2J"});
 
