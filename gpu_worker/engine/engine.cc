@@ -50,6 +50,8 @@ absl::StatusOr<std::shared_ptr<GenerationStream>> Engine::Submit(
   const ModelConfig& config = model().config;
   FARKV_RETURN_IF_ERROR(
       request.Validate(config.vocab_size, config.max_position));
+  FARKV_RETURN_IF_ERROR(CheckRange("sampling.n", request.num_outputs, 1,
+                                   options().max_sequences));
   const auto& destruction = request.destruction.has_value()
                                 ? request.destruction
                                 : options().destruction;

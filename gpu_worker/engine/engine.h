@@ -24,6 +24,7 @@
 #include "absl/time/time.h"
 #include "gpu_worker/engine/engine_options.h"
 #include "gpu_worker/engine/generation.h"
+#include "gpu_worker/engine/generation_stream.h"
 #include "gpu_worker/engine/model.h"
 #include "gpu_worker/engine/request_queue.h"
 
@@ -79,7 +80,8 @@ class Engine {
   // The engine stays answerable and refuses everything. Idempotent.
   void Stop();
 
-  // RESOURCE_EXHAUSTED when the queue is full, INVALID_ARGUMENT for a bad
+  // RESOURCE_EXHAUSTED when the queue is full (it counts requests, whatever
+  // their outputs), INVALID_ARGUMENT for a bad
   // field, ALREADY_EXISTS for a running request id, UNAVAILABLE when draining.
   absl::StatusOr<std::shared_ptr<GenerationStream>> Submit(
       GenerationRequest request);

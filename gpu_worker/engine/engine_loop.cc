@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "gpu_worker/model/rope.h"
 
 namespace farkv {
 namespace {
 
 constexpr absl::Duration kCloseGrace = absl::Seconds(5);
 
-// How long an engine in which nothing runs waits at once for a lost node.
-constexpr absl::Duration kNodeWait = absl::Milliseconds(20);
+// Rows of a step whose logits give log probabilities of prompts: 20 MB for a
+// vocabulary of 150,000. More of them make no step faster by much.
+constexpr int32_t kPromptLogitRows = 32;
 
 }  // namespace
 
@@ -43,7 +42,7 @@ absl::StatusOr<std::unique_ptr<Engine::Loop>> Engine::Loop::Create(
       Decoder decoder,
       Decoder::Create(config, loop->model_.weights, o.kv_dtype,
                       {.rows = std::max(o.prefill_chunk, o.max_sequences),
-                       .logit_rows = o.max_sequences},
+                       .logit_rows = o.max_sequences + kPromptLogitRows},
                       *loop->device_));
   loop->decoder_ = std::make_unique<Decoder>(std::move(decoder));
   if (o.before_nodes) o.before_nodes();
@@ -77,7 +76,7 @@ void Engine::Loop::Run() {
   for (WaitingRequest& waiting : queue_.StopAndPopAll()) {
     GenerationEnd end;
     end.reason = FinishReason::kCancelled;
-    waiting.stream->Finish("", std::move(end));
+    waiting.stream->FinishAll(end);
   }
   for (auto& sequence : running_) {
     End(*sequence, sequence->MakeEnd(FinishReason::kCancelled));
@@ -88,87 +87,6 @@ void Engine::Loop::Run() {
   cache_->Drain(kCloseGrace).IgnoreError();
 }
 
-void Engine::Loop::Admit() {
-  while (static_cast<int>(running_.size()) < options_.max_sequences) {
-    std::optional<WaitingRequest> waiting = queue_.Pop();
-    if (!waiting.has_value() || !AdmitOne(*std::move(waiting))) return;
-  }
-}
-
-std::optional<DestructionSettings> Engine::Loop::DestructionOf(
-    const GenerationRequest& request) const {
-  if (request.destroy_nothing) return std::nullopt;
-  return request.destruction.has_value() ? request.destruction
-                                         : options_.destruction;
-}
-
-SequenceSpec Engine::Loop::MakeSpec(const GenerationRequest& request) const {
-  SequenceSpec spec;
-  spec.session = SessionId::Random();
-  spec.request_id = request.request_id;
-  spec.prompt_tokens = static_cast<int64_t>(request.prompt.size());
-  spec.max_tokens = spec.prompt_tokens + request.max_new_tokens;
-  spec.placement = options_.placement;
-  if (request.hbm_ratio.has_value()) {
-    spec.placement.hbm_ratio = *request.hbm_ratio;
-  }
-  spec.placement.policy = request.placement.value_or(options_.placement.policy);
-  spec.t2_ratio = request.t2_ratio;
-  spec.destruction = DestructionOf(request);
-  spec.destruction_seed = request.sampling.seed;
-  spec.selection = request.selection.value_or(options_.selection);
-  spec.group_scorer = options_.group_scorer;
-  if (options_.positions == PositionMode::kCompact) {
-    const ModelConfig& config = model_.config;
-    spec.compact_frequencies = RopeFrequencies(
-        config.rope_theta, config.head_dim, config.rope_scaling, 0);
-  }
-  return spec;
-}
-
-// For others to end, or for a lost node to come back: not for ever, because
-// whoever is behind it waits as well.
-bool Engine::Loop::MayWait(const WaitingRequest& waiting,
-                           const absl::Status& why) const {
-  if (absl::IsResourceExhausted(why)) return !running_.empty();
-  return absl::IsUnavailable(why) && Clock::Boottime().Now() - waiting.queued <
-                                         2 * options_.tiering.rpc_timeout;
-}
-
-// False when it has to wait for T0.
-bool Engine::Loop::AdmitOne(WaitingRequest waiting) {
-  const SequenceSpec spec = MakeSpec(waiting.request);
-  absl::StatusOr<SequenceId> id = cache_->Open(spec);
-  if (MayWait(waiting, id.status())) {
-    queue_.PutBack(std::move(waiting));
-    // Nothing else makes the loop wait.
-    if (running_.empty()) cache_->WaitForNodes(kNodeWait);
-    return false;
-  }
-  const absl::Time now = absl::Now();
-  auto sequence = std::make_unique<RunningSequence>(
-      std::move(waiting.request), std::move(waiting.stream), spec.session, now);
-  if (!id.ok()) {
-    GenerationEnd end = sequence->MakeEnd(FinishReason::kError);
-    end.error = id.status();
-    metrics_.failures.Count(id.status().code());
-    queue_.Forget(sequence->request().request_id);
-    sequence->stream().Finish("", std::move(end));
-    return true;
-  }
-  sequence->id = *id;
-  // Events that destroy rows come after single steps, and must come again; a
-  // row that chooses what it reads is alone.
-  const bool one_by_one = spec.destruction.has_value() ||
-                          spec.selection.policy != SelectionPolicy::kNone;
-  sequence->replay_rows = one_by_one ? 1 : spec.placement.interval;
-  metrics_.requests.Increment();
-  metrics_.queue_seconds.Observe(
-      absl::ToDoubleSeconds(Clock::Boottime().Now() - waiting.queued));
-  running_.push_back(std::move(sequence));
-  return true;
-}
-
 void Engine::Loop::EndExpired() {
   const absl::Time now = absl::Now();
   for (WaitingRequest& waiting : queue_.PopExpired(now)) {
@@ -177,7 +95,7 @@ void Engine::Loop::EndExpired() {
                                              : FinishReason::kDeadline;
     end.prompt_tokens = static_cast<int64_t>(waiting.request.prompt.size());
     queue_.Forget(waiting.request.request_id);
-    waiting.stream->Finish("", std::move(end));
+    waiting.stream->FinishAll(end);
   }
   for (auto& sequence : running_) {
     if (sequence->stream().cancelled()) {
@@ -220,8 +138,12 @@ void Engine::Loop::End(RunningSequence& sequence, GenerationEnd end) {
                             : "none");
   cache_->Close(sequence.id);
   sequence.ended = true;
-  queue_.Forget(sequence.request().request_id);
-  sequence.stream().Finish(sequence.FlushText(), std::move(end));
+  // First, so that whoever has seen the end may use the id again.
+  if (sequence.stream().outputs_left() == 1) {
+    queue_.Forget(sequence.request().request_id);
+  }
+  sequence.stream().Finish(sequence.output(), sequence.FlushText(),
+                           std::move(end));
 }
 
 void Engine::Loop::Fail(RunningSequence& sequence, const absl::Status& why) {

@@ -53,10 +53,15 @@ class Engine::Loop final : public EngineView {
   void PublishLoad();
   void Admit();
   bool AdmitOne(WaitingRequest waiting);
+  absl::Status OpenOutputs(
+      const WaitingRequest& waiting,
+      std::vector<std::unique_ptr<RunningSequence>>& opened);
+  void Refuse(WaitingRequest waiting, const absl::Status& why);
   bool MayWait(const WaitingRequest& waiting, const absl::Status& why) const;
   std::optional<DestructionSettings> DestructionOf(
       const GenerationRequest& request) const;
   SequenceSpec MakeSpec(const GenerationRequest& request) const;
+  int64_t ReplayRows(const SequenceSpec& spec) const;
   void CountTiers(const SequenceTierStats& tiers, const std::string& policy);
   absl::StatusOr<SequenceId> FindRunning(const std::string& request_id) const;
   void EndExpired();
@@ -83,8 +88,8 @@ class Engine::Loop final : public EngineView {
   void WaitForRoom(RunningSequence& alone, const absl::Status& why);
   bool GiveUpParked(const absl::Status& why);
   void CountColdWork();
-  void Deliver(const Batch& batch, std::span<const int64_t> rows,
-               std::span<const float> logits);
+  void Deliver(const Batch& batch, std::span<const int64_t> rows);
+  void ChooseToken(RunningSequence& sequence, std::span<float> logits);
   void End(RunningSequence& sequence, GenerationEnd end);
   void Fail(RunningSequence& sequence, const absl::Status& why);
   void RemoveEnded();

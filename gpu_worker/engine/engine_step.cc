@@ -1,4 +1,4 @@
-// One forward pass of the engine: choosing rows, running them, sending tokens.
+// One forward pass of the engine: choosing rows and running them.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -17,11 +17,14 @@ constexpr int kMaxRepeats = 3;
 constexpr absl::Duration kRoomWait = absl::Milliseconds(20);
 
 // Decoding sequences come first, one row each; what is left of the step goes
-// to prompts and to tokens that are processed again, oldest first.
+// to prompts and to tokens that are processed again, oldest first. Rows whose
+// logits are wanted are `max_logit_rows` at most.
 std::vector<int64_t> ChooseRows(const std::vector<RunningSequence*>& batch,
-                                int64_t max_rows) {
+                                int64_t max_rows, int64_t max_logit_rows) {
   std::vector<int64_t> rows(batch.size(), 0);
   int64_t left = max_rows;
+  // Beside one for each sequence.
+  int64_t logits_left = max_logit_rows - static_cast<int64_t>(batch.size());
   for (size_t i = 0; i < batch.size(); ++i) {
     if (batch[i]->next_rows() > 1) continue;
     rows[i] = 1;
@@ -30,6 +33,9 @@ std::vector<int64_t> ChooseRows(const std::vector<RunningSequence*>& batch,
   for (size_t i = 0; i < batch.size(); ++i) {
     if (rows[i] != 0) continue;
     rows[i] = std::clamp<int64_t>(batch[i]->next_rows(), 0, left);
+    const int64_t more = batch[i]->logit_rows(rows[i]) - 1 - logits_left;
+    if (more > 0) rows[i] -= more;
+    logits_left -= std::max<int64_t>(0, batch[i]->logit_rows(rows[i]) - 1);
     left -= rows[i];
   }
   return rows;
@@ -70,8 +76,9 @@ StepInput BuildInput(
       input.tokens.push_back(pending[static_cast<size_t>(r)]);
       input.positions.push_back(first + r);
     }
-    if (rows[i] == static_cast<int64_t>(pending.size())) {
-      input.logit_rows.push_back(static_cast<int32_t>(input.tokens.size()) - 1);
+    const auto end = static_cast<int32_t>(input.tokens.size());
+    for (int64_t r = sequence.logit_rows(rows[i]); r > 0; --r) {
+      input.logit_rows.push_back(end - static_cast<int32_t>(r));
     }
   }
   return input;
@@ -225,7 +232,8 @@ bool Engine::Loop::IsMoot(const Batch& batch) const {
 
 absl::Status Engine::Loop::TryStep(const Batch& batch) {
   const absl::Time start = Clock::Boottime().Now();
-  const std::vector<int64_t> rows = ChooseRows(batch, decoder_->max_rows());
+  const std::vector<int64_t> rows =
+      ChooseRows(batch, decoder_->max_rows(), decoder_->max_logit_rows());
   const StepInput input =
       BuildInput(batch, rows, [this](const RunningSequence& sequence) {
         return NextPosition(sequence);
@@ -264,7 +272,7 @@ absl::Status Engine::Loop::TryStep(const Batch& batch) {
   CountColdWork();
   metrics_.step_seconds.Observe(
       absl::ToDoubleSeconds(Clock::Boottime().Now() - start));
-  Deliver(batch, rows, logits_);
+  Deliver(batch, rows);
   return absl::OkStatus();
 }
 
@@ -276,49 +284,6 @@ void Engine::Loop::CountColdWork() {
   follow(metrics_.late_fetches, late_layers_counted_, cache_->late_layers());
   follow(metrics_.promoted_tokens, promoted_tokens_counted_,
          cache_->promoted_tokens());
-}
-
-void Engine::Loop::Deliver(const Batch& batch, std::span<const int64_t> rows,
-                           std::span<const float> logits) {
-  const auto vocab = static_cast<size_t>(model_.config.vocab_size);
-  const absl::Time now = absl::Now();
-  size_t row = 0;
-  for (size_t i = 0; i < batch.size(); ++i) {
-    RunningSequence& sequence = *batch[i];
-    if (rows[i] == 0) continue;
-    const bool prefilling = sequence.prefilling();
-    const int64_t again = sequence.Advance(rows[i]);
-    metrics_.recomputed_tokens.Increment(static_cast<double>(again));
-    if (prefilling) {
-      metrics_.prompt_tokens.Increment(static_cast<double>(rows[i] - again));
-    }
-    if (!sequence.pending().empty()) continue;
-    const auto chosen_by = logits.subspan(vocab * row++, vocab);
-    if (!AllFinite(chosen_by)) {
-      Fail(sequence,
-           absl::DataLossError(absl::StrCat(
-               "the logits behind position ", sequence.processed() - 1,
-               " are not finite: the model's weights are damaged or "
-               "overflow in this type")));
-      continue;
-    }
-    if (options_.logit_sink) {
-      options_.logit_sink(sequence.request().request_id, sequence.processed(),
-                          chosen_by);
-    }
-    if (options_.cache_sink) {
-      options_.cache_sink(*this, sequence.request().request_id,
-                          sequence.processed());
-    }
-    const bool first = sequence.generated() == 0;
-    (first ? metrics_.first_token_seconds : metrics_.token_seconds)
-        .Observe(absl::ToDoubleSeconds(now - sequence.last_token));
-    sequence.last_token = now;
-    metrics_.generated_tokens.Increment();
-    auto end =
-        sequence.Accept(chosen_by, model_.tokenizer, model_.config.eos_tokens);
-    if (end.has_value()) End(sequence, *std::move(end));
-  }
 }
 
 }  // namespace farkv

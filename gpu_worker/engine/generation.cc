@@ -1,7 +1,5 @@
 #include "gpu_worker/engine/generation.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/check_range.h"
 #include "common/base/status_macros.h"
@@ -38,6 +36,30 @@ absl::Status CheckStops(const std::vector<std::string>& stops) {
   return absl::OkStatus();
 }
 
+absl::Status CheckOutputs(const GenerationRequest& request) {
+  FARKV_RETURN_IF_ERROR(
+      CheckRange("sampling.n", request.num_outputs, 1, kMaxOutputs));
+  if (request.num_outputs == 1 || request.sampling.temperature > 0.0f) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("sampling.n is ", request.num_outputs,
+                   ", must be 1 where sampling.temperature is 0: all outputs "
+                   "would be the same"));
+}
+
+absl::Status CheckLogprobs(const GenerationRequest& request) {
+  FARKV_RETURN_IF_ERROR(
+      CheckRange("top_logprobs", request.top_logprobs, 0, kMaxTopLogprobs));
+  if (request.top_logprobs == 0 || request.logprobs ||
+      request.prompt_logprobs) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("top_logprobs is ", request.top_logprobs,
+                   ", must be 0 without logprobs and prompt_logprobs"));
+}
+
 }  // namespace
 
 absl::Status GenerationRequest::Validate(int32_t vocab_size,
@@ -63,7 +85,7 @@ absl::Status GenerationRequest::Validate(int32_t vocab_size,
       CheckTokens("forced_tokens", forced, vocab_size, kFreeToken));
   FARKV_RETURN_IF_ERROR(
       CheckTokens("stopping.stop_token_ids", stop_tokens, vocab_size));
-  FARKV_RETURN_IF_ERROR(sampling.Validate());
+  FARKV_RETURN_IF_ERROR(sampling.Validate(vocab_size));
   FARKV_RETURN_IF_ERROR(CheckRange("stopping.max_new_tokens", max_new_tokens, 1,
                                    kMaxRequestTokens));
   FARKV_RETURN_IF_ERROR(
@@ -72,6 +94,8 @@ absl::Status GenerationRequest::Validate(int32_t vocab_size,
                                    static_cast<int64_t>(forced.size()), 0,
                                    max_new_tokens));
   FARKV_RETURN_IF_ERROR(CheckStops(stop_texts));
+  FARKV_RETURN_IF_ERROR(CheckOutputs(*this));
+  FARKV_RETURN_IF_ERROR(CheckLogprobs(*this));
   const auto total = static_cast<int64_t>(prompt.size()) + max_new_tokens;
   if (total > max_position) {
     return absl::InvalidArgumentError(
@@ -80,67 +104,6 @@ absl::Status GenerationRequest::Validate(int32_t vocab_size,
                      total, " positions; the model has ", max_position));
   }
   return absl::OkStatus();
-}
-
-void GenerationStream::SetNotify(std::function<void()> notify) {
-  bool waiting = false;
-  {
-    absl::MutexLock lock(&mutex_);
-    notify_ = notify;
-    waiting = !pending_.empty();
-  }
-  if (waiting && notify) notify();
-}
-
-GenerationEvent GenerationStream::Take() {
-  absl::MutexLock lock(&mutex_);
-  return std::exchange(pending_, {});
-}
-
-GenerationEvent GenerationStream::WaitAndTake() {
-  absl::MutexLock lock(&mutex_);
-  auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !pending_.empty();
-  };
-  mutex_.Await(absl::Condition(&ready));
-  return std::exchange(pending_, {});
-}
-
-void GenerationStream::Cancel() {
-  absl::MutexLock lock(&mutex_);
-  cancelled_ = true;
-}
-
-bool GenerationStream::cancelled() const {
-  absl::MutexLock lock(&mutex_);
-  return cancelled_;
-}
-
-void GenerationStream::Append(const std::string& text, int32_t token) {
-  {
-    absl::MutexLock lock(&mutex_);
-    pending_.text += text;
-    pending_.tokens.push_back(token);
-  }
-  Notify();
-}
-
-void GenerationStream::Finish(const std::string& text, GenerationEnd end) {
-  {
-    absl::MutexLock lock(&mutex_);
-    pending_.text += text;
-    pending_.end = std::move(end);
-  }
-  Notify();
-}
-
-void GenerationStream::Notify() {
-  std::function<void()> notify;
-  {
-    absl::MutexLock lock(&mutex_);
-    notify = notify_;
-  }
-  if (notify) notify();
 }
 
 }  // namespace farkv

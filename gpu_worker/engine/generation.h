@@ -1,16 +1,15 @@
-// One request for generation and the stream of what comes of it.
+// One request for generation and how an output of it ends. Plain values.
 #ifndef FARKV_GPU_WORKER_ENGINE_GENERATION_H_
 #define FARKV_GPU_WORKER_ENGINE_GENERATION_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "gpu_worker/engine/logprobs.h"
 #include "gpu_worker/engine/sampling.h"
 #include "gpu_worker/tiering/kv_cache.h"
 
@@ -22,6 +21,7 @@ inline constexpr size_t kMaxStops = 16;
 inline constexpr size_t kMaxStopBytes = 256;
 inline constexpr size_t kMaxStopTokens = 1024;
 inline constexpr size_t kMaxRequestIdBytes = 256;
+inline constexpr int32_t kMaxOutputs = 16;
 
 // In GenerationRequest::forced: this one is chosen as any other.
 inline constexpr int32_t kFreeToken = -1;
@@ -30,12 +30,21 @@ struct GenerationRequest {
   std::string request_id;  // empty: the engine makes one
   std::vector<int32_t> prompt;
   SamplingOptions sampling;
+  // Output i has the tokens of a request of its own with seed + i. They run
+  // side by side, or wait until all can.
+  int32_t num_outputs = 1;
   int64_t max_new_tokens = 256;
-  int64_t min_new_tokens = 0;  // end and stop tokens are ignored before it
+  // Before it no end or stop token is chosen, and no stop text looked for.
+  int64_t min_new_tokens = 0;
   std::vector<std::string> stop_texts;
   std::vector<int32_t> stop_tokens;
   bool ignore_eos = false;
   bool include_stop = false;
+  // Log probabilities of the output, and of the prompt (with output 0), with so
+  // many of the most likely tokens.
+  bool logprobs = false;
+  bool prompt_logprobs = false;
+  int32_t top_logprobs = 0;
   // Processed as if they had been generated, kFreeToken left out; all count
   // into max_new_tokens.
   std::vector<int32_t> forced;
@@ -65,50 +74,9 @@ struct GenerationEnd {
   std::optional<int32_t> stop_token;
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
+  int64_t reasoning_tokens = 0;  // of these, between the marks of a thought
   uint64_t seed = 0;
   SequenceTierStats tiers;
-};
-
-// What is new since the last Take.
-struct GenerationEvent {
-  std::string text;
-  std::vector<int32_t> tokens;
-  std::optional<GenerationEnd> end;
-
-  bool empty() const { return text.empty() && tokens.empty() && !end; }
-};
-
-// Between the engine (writer) and one reader. Events that were not taken yet
-// merge, so a slow reader costs at most the request's own output. Thread-safe.
-class GenerationStream {
- public:
-  explicit GenerationStream(std::string request_id)
-      : request_id_(std::move(request_id)) {}
-
-  const std::string& request_id() const { return request_id_; }
-
-  // Reader. `notify` runs after each change, no lock held, on the engine's
-  // thread; at once when something is there already.
-  void SetNotify(std::function<void()> notify);
-  GenerationEvent Take();
-  // Blocks until there is something to take.
-  GenerationEvent WaitAndTake();
-  // The engine ends the request at its next step.
-  void Cancel();
-
-  // Engine.
-  void Append(const std::string& text, int32_t token);
-  void Finish(const std::string& text, GenerationEnd end);
-  bool cancelled() const;
-
- private:
-  void Notify();
-
-  const std::string request_id_;
-  mutable absl::Mutex mutex_;
-  GenerationEvent pending_ ABSL_GUARDED_BY(mutex_);
-  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  std::function<void()> notify_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace farkv

@@ -61,6 +61,7 @@ absl::StatusOr<Model> Model::Load(const std::string& path, Device& device) {
   FARKV_RETURN_IF_ERROR(CheckTokens(path, model));
   model.chat = FindChat(model.tokenizer);
   LogChat(model);
+  model.thoughts = FindThoughtMarks(model.tokenizer);
   FARKV_ASSIGN_OR_RETURN(const auto tensors, files.OpenTensorSource());
   FARKV_ASSIGN_OR_RETURN(model.weights,
                          ModelWeights::Load(*tensors, model.config, device));

@@ -3,9 +3,11 @@
 #ifndef FARKV_GPU_WORKER_ENGINE_MODEL_H_
 #define FARKV_GPU_WORKER_ENGINE_MODEL_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "gpu_worker/engine/thoughts.h"
 #include "gpu_worker/model/model_config.h"
 #include "gpu_worker/model/weights.h"
 #include "gpu_worker/tokenizer/chat_template.h"
@@ -19,6 +21,7 @@ struct Model {
   Tokenizer tokenizer;
   // Of the tokenizer's template, or why the model cannot chat.
   absl::StatusOr<ChatTemplate> chat = FindChat(Tokenizer());
+  std::optional<ThoughtMarks> thoughts;
   ModelWeights weights;
 
   // From a directory or a .gguf file (ModelFiles). Errors name the file and

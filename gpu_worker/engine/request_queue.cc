@@ -28,7 +28,8 @@ absl::StatusOr<std::shared_ptr<GenerationStream>> RequestQueue::Push(
   if (request.request_id.empty()) {
     request.request_id = absl::StrCat("r-", SessionId::Random().ToHex());
   }
-  auto stream = std::make_shared<GenerationStream>(request.request_id);
+  auto stream = std::make_shared<GenerationStream>(request.request_id,
+                                                   request.num_outputs);
   if (!names_.emplace(request.request_id, stream).second) {
     return absl::AlreadyExistsError(absl::StrCat(
         "request_id \"", request.request_id, "\" is running already"));

@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "gpu_worker/engine/generation.h"
+#include "gpu_worker/engine/generation_stream.h"
 
 namespace farkv {
 
@@ -68,7 +69,7 @@ class RequestQueue {
   void PutBack(WaitingRequest waiting);
   // Takes those that were cancelled or are past their deadline.
   std::vector<WaitingRequest> PopExpired(absl::Time now);
-  // A request has ended: its id may be used again.
+  // All outputs of a request have ended: its id may be used again.
   void Forget(const std::string& request_id);
   std::vector<WaitingRequest> StopAndPopAll();
   void ForEachWaiting(

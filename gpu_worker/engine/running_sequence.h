@@ -10,8 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "gpu_worker/engine/generation.h"
+#include "gpu_worker/engine/generation_stream.h"
 #include "gpu_worker/engine/output_text.h"
+#include "gpu_worker/engine/sampling_penalties.h"
+#include "gpu_worker/engine/thoughts.h"
 #include "gpu_worker/tiering/kv_cache.h"
 #include "gpu_worker/tokenizer/tokenizer.h"
 
@@ -19,7 +21,8 @@ namespace farkv {
 
 class RunningSequence {
  public:
-  RunningSequence(GenerationRequest request,
+  // Of output `output` of `stream`, with that output's own seed in `request`.
+  RunningSequence(GenerationRequest request, int32_t output,
                   std::shared_ptr<GenerationStream> stream, SessionId session,
                   absl::Time admitted);
 
@@ -39,6 +42,9 @@ class RunningSequence {
   // most, and stops where a placement plan is due. One with `one_row` goes on
   // by one.
   int64_t next_rows() const;
+  // Of the next `rows` rows, the last so many are wanted with their logits:
+  // for the log probabilities of the prompt, and to choose a token.
+  int64_t logit_rows(int64_t rows) const;
   // So many tokens have been processed; how many not for the first time.
   int64_t Advance(int64_t rows);
 
@@ -61,16 +67,24 @@ class RunningSequence {
   int recoveries() const { return recoveries_; }
   int64_t recomputed() const { return recomputed_; }
 
-  // Chooses the next token from the logits behind the last known one, sends
-  // it, and returns the end if it is the last.
-  std::optional<GenerationEnd> Accept(std::span<const float> logits,
+  // Sends the log probabilities of the prompt that `logits` give, those of the
+  // `rows` rows that were processed last, [rows][vocabulary].
+  void ReportPrompt(std::span<const float> logits, int64_t rows);
+  // Chooses the next token from the logits behind the last known one, which it
+  // edits, sends it, and returns the end if it is the last.
+  std::optional<GenerationEnd> Accept(std::span<float> logits,
                                       const Tokenizer& tokenizer,
                                       std::span<const int32_t> eos_tokens);
   // Text still held back; for the end.
   std::string FlushText() { return text_.Flush(); }
   GenerationEnd MakeEnd(FinishReason reason) const;
 
+  // What a thought starts and ends with; before the first token.
+  void SetThoughts(const std::optional<ThoughtMarks>& marks) {
+    thoughts_ = ThoughtCounter(marks, request_.prompt);
+  }
   const GenerationRequest& request() const { return request_; }
+  int32_t output() const { return output_; }
   GenerationStream& stream() const { return *stream_; }
   SessionId session() const { return session_; }
   absl::Time admitted() const { return admitted_; }
@@ -95,9 +109,15 @@ class RunningSequence {
   }
   static constexpr int64_t kMaxLostRows = int64_t{1} << 20;
 
+  int32_t Choose(std::span<float> logits, std::span<const int32_t> eos_tokens);
+  std::vector<int32_t> StopTokens(std::span<const int32_t> eos_tokens) const;
+  bool reports_prompt() const {
+    return request_.prompt_logprobs && output_ == 0;
+  }
   bool IsStop(int32_t token, std::span<const int32_t> eos_tokens) const;
 
   GenerationRequest request_;
+  int32_t output_;
   std::shared_ptr<GenerationStream> stream_;
   SessionId session_;
   absl::Time admitted_;
@@ -109,7 +129,12 @@ class RunningSequence {
   int64_t lost_rows_ = kMaxLostRows;  // at a time
   int64_t recomputed_ = 0;
   int recoveries_ = 0;
+  // Tokens of the prompt whose log probabilities were sent; a replay sends none
+  // again.
+  int64_t prompt_reported_ = 0;
   OutputText text_;
+  LogitEdits edits_;
+  ThoughtCounter thoughts_;
 };
 
 }  // namespace farkv

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check_range.h"
 #include "common/base/random.h"
+#include "common/base/status_macros.h"
 
 namespace farkv {
 namespace {
@@ -55,11 +57,9 @@ class Ranking {
 
 }  // namespace
 
-absl::Status SamplingOptions::Validate() const {
-  if (!(temperature >= 0.0f && temperature <= 100.0f)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "sampling.temperature is ", temperature, ", must lie in [0, 100]"));
-  }
+absl::Status SamplingOptions::Validate(int32_t vocab_size) const {
+  FARKV_RETURN_IF_ERROR(
+      CheckRange("sampling.temperature", temperature, 0.0f, 100.0f));
   if (!(top_p > 0.0f && top_p <= 1.0f)) {
     return absl::InvalidArgumentError(
         absl::StrCat("sampling.top_p is ", top_p, ", must lie in (0, 1]"));
@@ -67,6 +67,26 @@ absl::Status SamplingOptions::Validate() const {
   if (top_k < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("sampling.top_k is ", top_k, ", must be at least 0"));
+  }
+  FARKV_RETURN_IF_ERROR(CheckRange("sampling.min_p", min_p, 0.0f, 1.0f));
+  // Bounds that keep the logits of any sound model finite.
+  FARKV_RETURN_IF_ERROR(CheckRange("sampling.repetition_penalty",
+                                   repetition_penalty, 0.01f, 100.0f));
+  FARKV_RETURN_IF_ERROR(
+      CheckRange("sampling.frequency_penalty", frequency_penalty, -2.0f, 2.0f));
+  FARKV_RETURN_IF_ERROR(
+      CheckRange("sampling.presence_penalty", presence_penalty, -2.0f, 2.0f));
+  if (logit_bias.size() > kMaxLogitBiases) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sampling.logit_bias has ", logit_bias.size(),
+                     " items, at most ", kMaxLogitBiases, " allowed"));
+  }
+  for (const auto& [token, bias] : logit_bias) {
+    FARKV_RETURN_IF_ERROR(
+        CheckRange("a token of sampling.logit_bias", token, 0, vocab_size - 1));
+    FARKV_RETURN_IF_ERROR(
+        CheckRange(absl::StrCat("sampling.logit_bias[", token, "]"), bias,
+                   -100.0f, 100.0f));
   }
   return absl::OkStatus();
 }
@@ -87,11 +107,18 @@ int32_t SampleToken(std::span<const float> logits,
                     static_cast<double>(options.temperature));
   };
   Ranking ranking(logits);
-  size_t count = logits.size();
+  const bool is_cut =
+      options.top_k > 0 && static_cast<size_t>(options.top_k) < logits.size();
+  size_t count = is_cut ? static_cast<size_t>(options.top_k) : logits.size();
   double mass = 0.0;
-  if (options.top_k > 0 && static_cast<size_t>(options.top_k) < count) {
-    count = static_cast<size_t>(options.top_k);
-    for (size_t i = 0; i < count; ++i) mass += weight(ranking.At(i));
+  if (is_cut || options.min_p > 0.0f) {
+    const double least = options.min_p;  // the likeliest one weighs 1
+    const size_t most = std::exchange(count, 0);
+    for (; count < most; ++count) {
+      const double next = weight(ranking.At(count));
+      if (next < least) break;
+      mass += next;
+    }
   } else {
     for (size_t i = 0; i < count; ++i) mass += weight(static_cast<int32_t>(i));
   }
@@ -106,11 +133,17 @@ int32_t SampleToken(std::span<const float> logits,
   }
   double rest = mass * ToUnit(CounterDraw(options.seed,
                                           {static_cast<uint64_t>(position)}));
-  for (size_t i = 0; i + 1 < count; ++i) {
-    rest -= weight(ranking.At(i));
-    if (rest < 0.0) return ranking.At(i);
+  // Sums are rounded: what is left behind the last one is its own, unless it
+  // weighs nothing.
+  int32_t last = best;
+  for (size_t i = 0; i < count; ++i) {
+    const double next = weight(ranking.At(i));
+    if (next <= 0.0) break;
+    last = ranking.At(i);
+    rest -= next;
+    if (rest < 0.0) break;
   }
-  return ranking.At(count - 1);
+  return last;
 }
 
 }  // namespace farkv

@@ -46,8 +46,8 @@ struct DecoderInput {
 
 class Decoder {
  public:
-  // Bounds of a step: its rows, and those whose logits are wanted, one per
-  // sequence (a vocabulary makes rows of 600 KB).
+  // Bounds of a step: its rows, and those whose logits are wanted (a vocabulary
+  // makes rows of 600 KB).
   struct Limits {
     int32_t rows = 0;
     int32_t logit_rows = 0;
@@ -64,6 +64,7 @@ class Decoder {
                     LayerKvSource source, std::vector<float>& logits);
 
   int32_t max_rows() const { return limits_.rows; }
+  int32_t max_logit_rows() const { return limits_.logit_rows; }
 
  private:
   // Activations, f32 device memory, [rows][width].

@@ -43,15 +43,17 @@ void GenerateReactor::Pump() {
 }
 
 bool GenerateReactor::StartNext() {
-  GenerationEvent event = stream_->Take();
-  if (event.end) end_ = std::move(event.end);
-  if (!event.text.empty() || !event.tokens.empty()) {
-    WriteDelta(event);
-  } else if (end_ && !finishing_) {
-    WriteEnd(*end_);
-  } else {
-    return false;
+  if (finishing_) return false;
+  if (end_) {
+    WriteEnd(output_, *std::exchange(end_, std::nullopt));
+    return true;
   }
+  GenerationEvent event = stream_->Take();
+  if (event.empty()) return false;
+  output_ = event.output;
+  end_ = std::exchange(event.end, std::nullopt);
+  if (event.empty()) return StartNext();
+  WriteDelta(event);
   return true;
 }
 
@@ -59,28 +61,39 @@ void GenerateReactor::WriteDelta(const GenerationEvent& event) {
   response_.Clear();
   response_.set_request_id(stream_->request_id());
   *response_.mutable_delta() = ToDelta(event);
-  wrote_delta_ = true;
+  wrote_ = true;
   StartWrite(&response_);
 }
 
-void GenerateReactor::WriteEnd(const GenerationEnd& end) {
+void GenerateReactor::WriteEnd(int32_t output, const GenerationEnd& end) {
+  if (end.reason == FinishReason::kError) return WriteError(end.error);
+  response_.Clear();
+  response_.set_request_id(stream_->request_id());
+  *response_.mutable_finished() = ToFinished(end);
+  response_.mutable_finished()->set_output_index(output);
+  wrote_ = true;
+  finishing_ = ++ends_written_ == stream_->num_outputs();
+  if (finishing_) {
+    StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
+  } else {
+    StartWrite(&response_);
+  }
+}
+
+void GenerateReactor::WriteError(const absl::Status& error) {
   finishing_ = true;
-  const bool failed = end.reason == FinishReason::kError;
-  if (failed && !wrote_delta_) {
+  stream_->Cancel();
+  if (!wrote_) {
     // Nothing was sent, so the refusal can still be the call's status.
-    Finish(ToGrpcStatus(end.error));
+    Finish(ToGrpcStatus(error));
     return;
   }
   response_.Clear();
   response_.set_request_id(stream_->request_id());
-  if (failed) {
-    auto* error = response_.mutable_error();
-    error->set_code(static_cast<int32_t>(end.error.code()));
-    error->set_message(std::string(end.error.message()));
-    error->set_reason(ErrorReasonName(ReasonOf(end.error)));
-  } else {
-    *response_.mutable_finished() = ToFinished(end);
-  }
+  auto* message = response_.mutable_error();
+  message->set_code(static_cast<int32_t>(error.code()));
+  message->set_message(std::string(error.message()));
+  message->set_reason(ErrorReasonName(ReasonOf(error)));
   StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
 }
 

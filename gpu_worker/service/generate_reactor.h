@@ -10,7 +10,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "farkv/worker/v1/generation.pb.h"
-#include "gpu_worker/engine/generation.h"
+#include "gpu_worker/engine/generation_stream.h"
 
 namespace farkv {
 
@@ -34,7 +34,9 @@ class GenerateReactor final
   // False when there is nothing to write.
   bool StartNext();
   void WriteDelta(const GenerationEvent& event);
-  void WriteEnd(const GenerationEnd& end);
+  void WriteEnd(int32_t output, const GenerationEnd& end);
+  // Terminal: outputs that have not ended are cancelled.
+  void WriteError(const absl::Status& error);
 
   std::shared_ptr<GenerateReactor> self_;  // until OnDone
   std::shared_ptr<GenerationStream> stream_;
@@ -42,8 +44,10 @@ class GenerateReactor final
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;  // a write or a look is under way
   bool again_ ABSL_GUARDED_BY(mutex_) = false;  // look once more after it
   // Only the thread that set busy_ touches these.
-  std::optional<GenerationEnd> end_;
-  bool wrote_delta_ = false;
+  std::optional<GenerationEnd> end_;  // of output_, yet to be written
+  int32_t output_ = 0;
+  int32_t ends_written_ = 0;
+  bool wrote_ = false;
   bool finishing_ = false;
   farkv::worker::v1::GenerateResponse response_;
 };

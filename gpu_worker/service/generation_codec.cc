@@ -17,27 +17,11 @@ namespace {
 
 using worker::v1::GenerateRequest;
 
-absl::Status Unserved(const char* field) {
-  return absl::UnimplementedError(
-      absl::StrCat(field, " is set; this worker does not serve it"));
-}
-
 // Fields of the API that this release knows but does not serve.
 absl::Status CheckServed(const GenerateRequest& request) {
-  const auto& sampling = request.sampling();
-  if (sampling.has_min_p()) return Unserved("sampling.min_p");
-  if (sampling.has_repetition_penalty() || sampling.has_frequency_penalty() ||
-      sampling.has_presence_penalty()) {
-    return Unserved("a sampling penalty");
-  }
-  if (sampling.logit_bias_size() > 0) return Unserved("sampling.logit_bias");
-  if (sampling.has_n() && sampling.n() != 1) return Unserved("sampling.n");
-  if (request.has_top_logprobs() || request.logprobs() ||
-      request.prompt_logprobs()) {
-    return Unserved("logprobs");
-  }
-  if (request.has_priority()) return Unserved("priority");
-  return absl::OkStatus();
+  if (!request.has_priority()) return absl::OkStatus();
+  return absl::UnimplementedError(
+      "priority is set; this worker does not serve it");
 }
 
 absl::Status CheckPromptBytes(size_t bytes, const Model& model) {
@@ -111,6 +95,25 @@ void ReadSampling(const worker::v1::SamplingOptions& proto,
   if (proto.has_top_p()) sampling.top_p = proto.top_p();
   if (proto.has_top_k()) sampling.top_k = proto.top_k();
   if (proto.has_seed()) sampling.seed = proto.seed();
+  if (proto.has_min_p()) sampling.min_p = proto.min_p();
+  if (proto.has_repetition_penalty()) {
+    sampling.repetition_penalty = proto.repetition_penalty();
+  }
+  if (proto.has_frequency_penalty()) {
+    sampling.frequency_penalty = proto.frequency_penalty();
+  }
+  if (proto.has_presence_penalty()) {
+    sampling.presence_penalty = proto.presence_penalty();
+  }
+  sampling.logit_bias.assign(proto.logit_bias().begin(),
+                             proto.logit_bias().end());
+}
+
+void ReadOutputs(const GenerateRequest& proto, GenerationRequest& request) {
+  if (proto.sampling().has_n()) request.num_outputs = proto.sampling().n();
+  request.logprobs = proto.logprobs();
+  request.prompt_logprobs = proto.prompt_logprobs();
+  request.top_logprobs = proto.top_logprobs();
 }
 
 void ReadStopping(const worker::v1::StoppingOptions& proto,
@@ -143,6 +146,15 @@ worker::v1::FinishReason ReasonToProto(FinishReason reason) {
       break;
   }
   return worker::v1::FINISH_REASON_UNSPECIFIED;
+}
+
+void WriteLogprobs(const TokenLogprobs& from, worker::v1::TokenLogprobs& to) {
+  const auto write = [](const TokenLogprob& entry, auto* message) {
+    message->set_token_id(entry.token);
+    message->set_logprob(entry.logprob);
+  };
+  if (from.chosen) write(*from.chosen, to.mutable_chosen());
+  for (const TokenLogprob& entry : from.top) write(entry, to.add_top());
 }
 
 double ShareOf(int64_t part, int64_t whole, double of_nothing) {
@@ -205,6 +217,7 @@ absl::StatusOr<GenerationRequest> FromProto(const GenerateRequest& proto,
   request.sampling.seed = options.seed;
   FARKV_ASSIGN_OR_RETURN(request.prompt, ReadPrompt(proto, model));
   ReadSampling(proto.sampling(), request.sampling);
+  ReadOutputs(proto, request);
   ReadStopping(proto.stopping(), request);
   request.forced.assign(proto.forced_tokens().ids().begin(),
                         proto.forced_tokens().ids().end());
@@ -214,9 +227,16 @@ absl::StatusOr<GenerationRequest> FromProto(const GenerateRequest& proto,
 
 worker::v1::Delta ToDelta(const GenerationEvent& event) {
   worker::v1::Delta delta;
+  delta.set_output_index(event.output);
   // A model may choose bytes that make no character.
   delta.set_text(ReplaceInvalidUtf8(event.text));
   for (int32_t token : event.tokens) delta.add_token_ids(token);
+  for (const TokenLogprobs& entry : event.logprobs) {
+    WriteLogprobs(entry, *delta.add_logprobs());
+  }
+  for (const TokenLogprobs& entry : event.prompt_logprobs) {
+    WriteLogprobs(entry, *delta.add_prompt_logprobs());
+  }
   return delta;
 }
 
@@ -228,6 +248,7 @@ worker::v1::Finished ToFinished(const GenerationEnd& end) {
   auto* usage = finished.mutable_usage();
   usage->set_prompt_tokens(end.prompt_tokens);
   usage->set_completion_tokens(end.completion_tokens);
+  usage->set_reasoning_tokens(end.reasoning_tokens);
   usage->set_seed(end.seed);
   WriteTiers(end.tiers, *finished.mutable_tiers());
   return finished;

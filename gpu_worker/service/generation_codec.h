@@ -6,6 +6,7 @@
 #include "farkv/worker/v1/generation.pb.h"
 #include "gpu_worker/engine/engine_options.h"
 #include "gpu_worker/engine/generation.h"
+#include "gpu_worker/engine/generation_stream.h"
 #include "gpu_worker/engine/model.h"
 
 namespace farkv {

@@ -57,6 +57,10 @@ grpc::ServerUnaryReactor* GenerationServiceImpl::GetModel(
   for (int32_t token : model.config.eos_tokens) {
     response->add_eos_token_ids(token);
   }
+  if (model.thoughts) {
+    response->set_reasoning_start_token_id(model.thoughts->start);
+    response->set_reasoning_end_token_id(model.thoughts->end);
+  }
   return AnswerUnary(context);
 }
 

@@ -175,10 +175,16 @@ TEST_F(EngineTest, AStopTokenEndsARequestButNotBeforeItsLeastTokens) {
   EXPECT_EQ(stopped.end.reason, FinishReason::kStop);
   EXPECT_EQ(stopped.end.stop_token, all[5]);
 
+  // The first tokens are forced, so that the next one is the same.
+  request.forced.assign(all.begin(), all.begin() + 5);
   request.min_new_tokens = 5;
+  const Output at_once = Collect(*engine->Submit(request).value());
+  EXPECT_THAT(at_once.tokens, ::testing::SizeIs(6));
+  EXPECT_EQ(at_once.end.stop_token, all[5]);
+  request.min_new_tokens = 6;
   const Output later = Collect(*engine->Submit(request).value());
-  EXPECT_THAT(later.tokens, ::testing::SizeIs(6));
-  EXPECT_EQ(later.end.stop_token, all[5]);
+  EXPECT_GT(later.tokens.size(), 6u);
+  EXPECT_NE(later.tokens[5], all[5]);
 }
 
 TEST_F(EngineTest, AParkedSequenceRunsAgainWhileTheOldestGoesOn) {

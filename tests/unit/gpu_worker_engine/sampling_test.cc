@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "common/base/random.h"
@@ -14,6 +17,8 @@
 namespace farkv {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const std::vector<float> kLogits = {0.0f, 2.0f, 1.0f, 2.0f, -1.0f};
@@ -78,7 +83,7 @@ TEST(SamplingTest, TopKAndTopPCutTheTail) {
   }
 }
 
-// By the definition: all ids in order, cut twice, then the draw.
+// By the definition: all ids in order, cut thrice, then the draw.
 int32_t SampleSlowly(const std::vector<float>& logits,
                      const SamplingOptions& options, int64_t position) {
   std::vector<int32_t> ids(logits.size());
@@ -88,13 +93,14 @@ int32_t SampleSlowly(const std::vector<float>& logits,
   };
   std::stable_sort(ids.begin(), ids.end(),
                    [&](int32_t a, int32_t b) { return logit(a) > logit(b); });
+  const auto weight = [&, best = ids[0]](int32_t id) {
+    return std::exp(double{logit(id) - logit(best)} /
+                    double{options.temperature});
+  };
+  std::erase_if(ids, [&](int32_t id) { return weight(id) < options.min_p; });
   if (options.top_k > 0 && static_cast<size_t>(options.top_k) < ids.size()) {
     ids.resize(static_cast<size_t>(options.top_k));
   }
-  const auto weight = [&](int32_t id) {
-    return std::exp(double{logit(id) - logit(ids[0])} /
-                    double{options.temperature});
-  };
   double total = 0, nucleus = 0;
   for (const int32_t id : ids) total += weight(id);
   size_t count = 0;
@@ -121,11 +127,15 @@ TEST(SamplingTest, TheTokenIsThatOfTheWholeVocabularyInOrder) {
   for (const int32_t top_k : {0, 2, 300, 2999, 3000, 4000}) {
     for (const float top_p : {0.01f, 0.5f, 0.999f, 1.0f}) {
       for (const float temperature : {0.2f, 1.0f, 30.0f}) {
-        const SamplingOptions options{temperature, top_p, top_k, 7};
-        for (int64_t p = 0; p < 10; ++p) {
-          ASSERT_EQ(SampleToken(logits, options, p),
-                    SampleSlowly(logits, options, p))
-              << top_k << " " << top_p << " " << temperature << " " << p;
+        for (const float min_p : {0.0f, 0.02f, 0.9f}) {
+          const SamplingOptions options{temperature, top_p, top_k, 7, min_p,
+                                        1.0f,        0.0f,  0.0f,  {}};
+          for (int64_t p = 0; p < 4; ++p) {
+            ASSERT_EQ(SampleToken(logits, options, p),
+                      SampleSlowly(logits, options, p))
+                << top_k << " " << top_p << " " << temperature << " " << min_p
+                << " " << p;
+          }
         }
       }
     }
@@ -141,17 +151,98 @@ TEST(SamplingTest, WhatIsNoNumberIsNoticed) {
   }
 }
 
-TEST(SamplingTest, ValuesOutOfRangeAreNamed) {
+// The likeliest have exp(2), the next one exp(1): a share of 0.37.
+TEST(SamplingTest, MinPKeepsWhatIsLikelyEnoughBesideTheBest) {
   SamplingOptions options;
-  options.temperature = std::nanf("");
-  EXPECT_THAT(std::string(options.Validate().message()),
-              HasSubstr("temperature"));
-  options = {};
-  options.top_p = 0.0f;
-  EXPECT_THAT(std::string(options.Validate().message()), HasSubstr("top_p"));
-  options = {};
-  options.top_k = -3;
-  EXPECT_THAT(std::string(options.Validate().message()), HasSubstr("-3"));
+  options.temperature = 1.0f;
+  const auto chosen = [&options](float min_p) {
+    options.min_p = min_p;
+    std::set<int32_t> tokens;
+    for (int64_t p = 0; p < 400; ++p) {
+      tokens.insert(SampleToken(kLogits, options, p));
+    }
+    return tokens;
+  };
+
+  EXPECT_THAT(chosen(0.38f), ElementsAre(1, 3));
+  EXPECT_THAT(chosen(0.36f), ElementsAre(1, 2, 3));
+  EXPECT_THAT(chosen(1.0f), ElementsAre(1, 3));
+  // Behind the temperature: exp(1 / 4) of exp(2 / 4) is a share of 0.78.
+  options.temperature = 4.0f;
+  EXPECT_THAT(chosen(0.75f), ElementsAre(1, 2, 3));
+}
+
+TEST(SamplingTest, ATokenThatIsRuledOutIsNeverDrawn) {
+  std::vector<float> logits(300, -HUGE_VALF);
+  logits[7] = logits[250] = -40.0f;
+  for (const float top_p : {0.9f, 1.0f}) {
+    for (const int32_t top_k : {0, 5}) {
+      SamplingOptions options;
+      options.temperature = 1.0f;
+      options.top_p = top_p;
+      options.top_k = top_k;
+      for (int64_t p = 0; p < 2000; ++p) {
+        const int32_t token = SampleToken(logits, options, p);
+        ASSERT_TRUE(token == 7 || token == 250) << token;
+      }
+    }
+  }
+  EXPECT_EQ(SampleToken(logits, {}, 0), 7);
+}
+
+struct Refused {
+  std::function<void(SamplingOptions&)> change;
+  const char* name;
+  const char* value;
+  const char* range;
+};
+
+TEST(SamplingTest, ValuesOutOfRangeAreNamedWithTheirRange) {
+  const float nan = std::nanf("");
+  using O = SamplingOptions;
+  const std::vector<Refused> cases = {
+      {[&](O& o) { o.temperature = nan; }, "temperature", "nan", "[0, 100]"},
+      {[](O& o) { o.top_p = 0.0f; }, "top_p", "0", "(0, 1]"},
+      {[](O& o) { o.top_k = -3; }, "top_k", "-3", "at least 0"},
+      {[](O& o) { o.min_p = 1.5f; }, "min_p", "1.5", "[0, 1]"},
+      {[&](O& o) { o.min_p = nan; }, "min_p", "nan", "[0, 1]"},
+      {[](O& o) { o.repetition_penalty = 0.0f; }, "repetition_penalty", "0",
+       "[0.01, 100]"},
+      {[&](O& o) { o.repetition_penalty = nan; }, "repetition_penalty", "nan",
+       "[0.01, 100]"},
+      {[](O& o) { o.frequency_penalty = 2.5f; }, "frequency_penalty", "2.5",
+       "[-2, 2]"},
+      {[](O& o) { o.presence_penalty = -2.5f; }, "presence_penalty", "-2.5",
+       "[-2, 2]"},
+      {[](O& o) {
+         o.logit_bias = {{10, 1.0f}};
+       },
+       "logit_bias", "10", "[0, 9]"},
+      {[](O& o) {
+         o.logit_bias = {{-1, 1.0f}};
+       },
+       "logit_bias", "-1", "[0, 9]"},
+      {[](O& o) {
+         o.logit_bias = {{4, 101.0f}};
+       },
+       "logit_bias[4]", "101", "[-100, 100]"},
+      {[&](O& o) {
+         o.logit_bias = {{4, nan}};
+       },
+       "logit_bias[4]", "nan", "[-100, 100]"},
+      {[](O& o) { o.logit_bias.resize(1025); }, "logit_bias", "1025",
+       "at most 1024"},
+  };
+  EXPECT_TRUE(SamplingOptions().Validate(10).ok());
+  for (const Refused& refused : cases) {
+    SamplingOptions options;
+    refused.change(options);
+    const absl::Status status = options.Validate(10);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(refused.name), HasSubstr(refused.value),
+                      HasSubstr(refused.range)));
+  }
 }
 
 }  // namespace

@@ -153,6 +153,42 @@ TEST(GenerationUsageTest, EveryFieldOfTheTierBlockIsFilled) {
   }
 }
 
+TEST(GenerationUsageTest, ThoughtsAndSeedAreTold) {
+  GenerationEnd end;
+  end.completion_tokens = 9;
+  end.reasoning_tokens = 4;
+  end.seed = 7;
+
+  const auto usage = ToFinished(end).usage();
+
+  EXPECT_EQ(usage.completion_tokens(), 9);
+  EXPECT_EQ(usage.reasoning_tokens(), 4);
+  EXPECT_EQ(usage.seed(), 7u);
+}
+
+TEST(GenerationDeltaTest, LogProbabilitiesKeepTheirPlaces) {
+  GenerationEvent event;
+  event.output = 3;
+  event.tokens = {5, 6};
+  event.logprobs.resize(2);
+  event.logprobs[1].chosen = TokenLogprob{6, -0.5f};
+  event.logprobs[1].top = {{9, -0.25f}, {6, -0.5f}};
+  event.prompt_logprobs.resize(1);
+
+  const worker::v1::Delta delta = ToDelta(event);
+
+  EXPECT_EQ(delta.output_index(), 3);
+  ASSERT_EQ(delta.logprobs_size(), 2);
+  EXPECT_FALSE(delta.logprobs(0).has_chosen());
+  EXPECT_EQ(delta.logprobs(1).chosen().token_id(), 6);
+  EXPECT_EQ(delta.logprobs(1).chosen().logprob(), -0.5f);
+  ASSERT_EQ(delta.logprobs(1).top_size(), 2);
+  EXPECT_EQ(delta.logprobs(1).top(0).token_id(), 9);
+  EXPECT_EQ(delta.logprobs(1).top(0).logprob(), -0.25f);
+  ASSERT_EQ(delta.prompt_logprobs_size(), 1);
+  EXPECT_FALSE(delta.prompt_logprobs(0).has_chosen());
+}
+
 TEST(GenerationUsageTest, ThePushdownShareIsOfTheColdRowsThatWereRead) {
   GenerationEnd end;
   EXPECT_EQ(ToFinished(end).tiers().pushdown_share(), 0.0);
