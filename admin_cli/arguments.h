@@ -29,7 +29,8 @@ struct GenerateArguments {
   std::string worker = "127.0.0.1:7501";
   std::optional<std::string> prompt, prompt_file, prompt_ids, system;
   std::string seed;
-  std::vector<std::string> stop_ids, forced_ids;
+  std::vector<std::string> stop_ids, forced_ids, logit_bias;
+  std::optional<std::string> messages_file;
 };
 
 struct PreflightArguments {

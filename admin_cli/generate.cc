@@ -1,8 +1,7 @@
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "admin_cli/commands.h"
-#include "admin_cli/message_fields.h"
+#include "admin_cli/generation_result.h"
 #include "admin_cli/output.h"
 #include "admin_cli/peers.h"
 #include "common/rpc/status_codec.h"
@@ -19,14 +18,38 @@ void FillSampling(const GenerateOptions& o, GenerateRequest& request) {
   if (o.top_p) sampling->set_top_p(*o.top_p);
   if (o.top_k) sampling->set_top_k(*o.top_k);
   if (o.seed) sampling->set_seed(*o.seed);
+  if (o.min_p) sampling->set_min_p(*o.min_p);
+  if (o.repetition_penalty) {
+    sampling->set_repetition_penalty(*o.repetition_penalty);
+  }
+  if (o.frequency_penalty) {
+    sampling->set_frequency_penalty(*o.frequency_penalty);
+  }
+  if (o.presence_penalty) sampling->set_presence_penalty(*o.presence_penalty);
+  for (const auto& [token, bias] : o.logit_bias) {
+    (*sampling->mutable_logit_bias())[token] = bias;
+  }
+  if (o.outputs) sampling->set_n(*o.outputs);
+}
+
+void FillStopping(const GenerateOptions& o, GenerateRequest& request) {
   auto* stopping = request.mutable_stopping();
   if (o.max_new_tokens) stopping->set_max_new_tokens(*o.max_new_tokens);
+  if (o.min_new_tokens) stopping->set_min_new_tokens(*o.min_new_tokens);
   for (const auto& stop : o.stop_texts) stopping->add_stop_texts(stop);
   for (int32_t id : o.stop_ids) stopping->add_stop_token_ids(id);
   if (o.ignore_eos) stopping->set_ignore_eos(true);
+  if (o.include_stop) stopping->set_include_stop_in_output(true);
 }
 
-void AddMessage(const char* role, const std::string& content, Chat& chat) {
+void FillLogprobs(const GenerateOptions& o, GenerateRequest& request) {
+  if (o.logprobs) request.set_logprobs(true);
+  if (o.prompt_logprobs) request.set_prompt_logprobs(true);
+  if (o.top_logprobs) request.set_top_logprobs(*o.top_logprobs);
+}
+
+void AddMessage(const std::string& role, const std::string& content,
+                Chat& chat) {
   ChatMessage* message = chat.add_messages();
   message->set_role(role);
   message->set_content(content);
@@ -54,8 +77,14 @@ GenerateRequest MakeRequest(const GenerateOptions& o) {
   GenerateRequest request;
   request.set_request_id(o.request_id);
   FillSampling(o, request);
+  FillStopping(o, request);
+  FillLogprobs(o, request);
   for (int32_t id : o.forced_ids) request.mutable_forced_tokens()->add_ids(id);
   FillTiers(o, request);
+  for (const auto& [role, content] : o.messages) {
+    AddMessage(role, content, *request.mutable_chat());
+  }
+  if (!o.messages.empty()) return request;
   if (!o.prompt_ids.empty()) {
     for (int32_t id : o.prompt_ids) request.mutable_token_ids()->add_ids(id);
     return request;
@@ -64,88 +93,12 @@ GenerateRequest MakeRequest(const GenerateOptions& o) {
     request.set_text(o.prompt);
     return request;
   }
-  if (!o.system.empty())
+  if (!o.system.empty()) {
     AddMessage("system", o.system, *request.mutable_chat());
+  }
   AddMessage("user", o.prompt, *request.mutable_chat());
   return request;
 }
-
-const char* ReasonName(FinishReason reason) {
-  switch (reason) {
-    case FINISH_REASON_STOP:
-      return "stop";
-    case FINISH_REASON_LENGTH:
-      return "length";
-    case FINISH_REASON_CANCELLED:
-      return "cancelled";
-    case FINISH_REASON_DEADLINE:
-      return "deadline";
-    default:
-      return "unspecified";
-  }
-}
-
-// Collects the stream; prints text as it comes unless JSON was asked for.
-class Collector {
- public:
-  explicit Collector(bool json) : json_(json) {}
-
-  void Take(const GenerateResponse& response) {
-    if (response.has_delta()) {
-      text_ += response.delta().text();
-      tokens_.insert(tokens_.end(), response.delta().token_ids().begin(),
-                     response.delta().token_ids().end());
-      if (!json_) std::cout << response.delta().text() << std::flush;
-    }
-    if (response.has_finished()) finished_ = response.finished();
-    if (response.has_error()) error_ = response.error();
-    request_id_ = response.request_id();
-  }
-
-  nlohmann::ordered_json Document() const {
-    nlohmann::ordered_json document;
-    document["apiVersion"] = "farkv/v1";
-    document["kind"] = "Generation";
-    document["requestId"] = request_id_;
-    document["text"] = text_;
-    document["tokenIds"] = tokens_;
-    document["finishReason"] = ReasonName(finished_.reason());
-    document["usage"] = {
-        {"promptTokens", finished_.usage().prompt_tokens()},
-        {"completionTokens", finished_.usage().completion_tokens()},
-        {"seed", finished_.usage().seed()}};
-    document["tiers"] = MessageFields(finished_.tiers());
-    return document;
-  }
-
-  const std::optional<GenerateError>& error() const { return error_; }
-
-  // An error where the output is not all that was asked for.
-  absl::Status Completeness() const {
-    switch (finished_.reason()) {
-      case FINISH_REASON_STOP:
-      case FINISH_REASON_LENGTH:
-        return absl::OkStatus();
-      case FINISH_REASON_CANCELLED:
-        return absl::CancelledError(
-            absl::StrCat("the request was cancelled after ", tokens_.size(),
-                         " tokens, by a worker that ends or by an abort"));
-      case FINISH_REASON_DEADLINE:
-        return absl::DeadlineExceededError(absl::StrCat(
-            "the request's time was over after ", tokens_.size(), " tokens"));
-      default:
-        return absl::InternalError(
-            absl::StrCat("the stream ended after ", tokens_.size(), " tokens"));
-    }
-  }
-
- private:
-  bool json_;
-  std::string request_id_, text_;
-  std::vector<int32_t> tokens_;
-  Finished finished_;
-  std::optional<GenerateError> error_;
-};
 
 }  // namespace
 
@@ -160,31 +113,36 @@ int Generate(const CliOptions& options, const GenerateOptions& generate) {
                        absl::ToChronoMilliseconds(options.timeout));
   const auto stub = GenerationService::NewStub(*channel);
   const auto reader = stub->Generate(&context, MakeRequest(generate));
-  Collector collector(options.output.IsDocument());
+  // Text is printed as it comes where there is one of it and nothing beside.
+  const bool shows_text = !options.output.IsDocument();
+  const bool streams = shows_text && generate.outputs.value_or(1) == 1 &&
+                       !generate.logprobs && !generate.prompt_logprobs;
+  GenerationResult result;
   for (GenerateResponse response; reader->Read(&response);) {
-    collector.Take(response);
+    result.Take(response);
+    if (streams) std::cout << response.delta().text() << std::flush;
   }
   const absl::Status status = FromGrpcStatus(reader->Finish());
   if (!status.ok()) {
     PrintError(generate.worker, status);
     return absl::IsUnavailable(status) ? kExitUnhealthy : kExitError;
   }
-  if (collector.error()) {
+  if (result.error()) {
     PrintError(
         generate.worker,
-        absl::Status(static_cast<absl::StatusCode>(collector.error()->code()),
-                     collector.error()->message()),
+        absl::Status(static_cast<absl::StatusCode>(result.error()->code()),
+                     result.error()->message()),
         /*answered=*/true);
     return kExitError;
   }
-  if (options.output.IsDocument()) {
-    PrintDocument(collector.Document(), options.output.format, std::cout);
+  if (shows_text) {
+    if (!streams) result.Print(std::cout);
+    if (streams) std::cout << "\n";
+    if (generate.usage) result.PrintTiers(std::cerr);
   } else {
-    std::cout << "\n";
-    if (generate.usage)
-      std::cerr << collector.Document()["tiers"].dump(2) << "\n";
+    PrintDocument(result.Document(), options.output.format, std::cout);
   }
-  const absl::Status complete = collector.Completeness();
+  const absl::Status complete = result.Completeness();
   if (complete.ok()) return kExitOk;
   PrintError(generate.worker, complete, /*answered=*/true);
   return kExitError;

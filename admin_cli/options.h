@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -65,17 +66,24 @@ struct GenerateOptions {
   std::string system;  // with `chat`; empty: the model's default
   std::vector<int32_t> prompt_ids;
   std::string request_id;
-  std::optional<float> temperature, top_p, hbm_ratio;
+  // Of a whole conversation, instead of a prompt: role and content.
+  std::vector<std::pair<std::string, std::string>> messages;
+  std::optional<float> temperature, top_p, min_p, hbm_ratio;
+  std::optional<float> repetition_penalty, frequency_penalty, presence_penalty;
+  std::vector<std::pair<int32_t, float>> logit_bias;
+  std::optional<int32_t> outputs;
+  bool logprobs = false, prompt_logprobs = false;
+  std::optional<int32_t> top_logprobs;
   std::optional<std::string> eviction;  // "none": nothing is destroyed
   std::optional<float> per_event_ratio, cumulative_cap, budget_ratio;
   std::optional<std::string> selection;
   std::optional<int64_t> budget_tokens;
-  std::optional<int32_t> top_k, max_new_tokens;
+  std::optional<int32_t> top_k, max_new_tokens, min_new_tokens;
   std::optional<uint64_t> seed;
   std::vector<std::string> stop_texts;
   std::vector<int32_t> stop_ids;
   std::vector<int32_t> forced_ids;
-  bool ignore_eos = false;
+  bool ignore_eos = false, include_stop = false;
   bool usage = false;  // print the usage and tier block to stderr
 };
 

@@ -19,11 +19,12 @@ packages="
   libhwy-dev libnuma-dev libisal-dev
   libpcre2-dev libutf8proc-dev libncurses-dev
   openssl curl iproute2 procps python3-pip python3-yaml
-  python3-matplotlib
+  python3-matplotlib python3-grpcio python3-protobuf
 "
 # openssl, curl, iproute2, procps: tests make certificates, ask HTTP endpoints,
 # shape links and look at processes. python3-pip: scripts/fetch_model.sh.
 # python3-yaml: tests/deploy. python3-matplotlib: scripts/accuracy_report.py.
+# python3-grpcio, python3-protobuf: docs/examples/generate.py.
 
 missing=
 for package in $packages; do

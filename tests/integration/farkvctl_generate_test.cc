@@ -88,6 +88,54 @@ TEST_F(FarkvctlGenerateTest, EachSamplingFlagArrives) {
   EXPECT_NE(Tokens({hot, "--seed=7"}), greedy);
   EXPECT_EQ(Tokens({hot, "--top-k=1"}), greedy);
   EXPECT_EQ(Tokens({hot, "--top-p=0.000001"}), greedy);
+  EXPECT_EQ(Tokens({hot, "--min-p=1"}), greedy);
+  const auto warm = Tokens({hot, "--seed=7"});
+  for (const char* flag :
+       {"--min-p=0.5", "--repetition-penalty=1.8", "--frequency-penalty=2",
+        "--presence-penalty=-2", "--logit-bias=3:30,4:-5"}) {
+    EXPECT_NE(Tokens({hot, "--seed=7", flag}), warm) << flag;
+  }
+  EXPECT_EQ(Tokens({"--logit-bias=7:100"}), nlohmann::json(std::vector(40, 7)));
+}
+
+TEST_F(FarkvctlGenerateTest,
+       SeveralOutputsAreListedAndPrintedUnderTheirNumber) {
+  const std::vector<std::string> flags = {"--temperature=20", "--seed=7",
+                                          "--n=3"};
+  const auto document = Answer(flags);
+  ASSERT_EQ(document["outputs"].size(), 3);
+  for (int i = 0; i < 3; ++i) {
+    const auto& output = document["outputs"][static_cast<size_t>(i)];
+    const auto single =
+        Answer({"--temperature=20", absl::StrCat("--seed=", 7 + i)});
+    EXPECT_EQ(output["index"], i);
+    EXPECT_EQ(output["tokenIds"], single["tokenIds"]);
+    EXPECT_EQ(output["usage"], single["usage"]);
+  }
+  EXPECT_EQ(document["tokenIds"], document["outputs"][0]["tokenIds"]);
+  std::vector<std::string> plain = flags;
+  plain.insert(plain.end(), {absl::StrCat("--prompt=", kPrompt),
+                             "--max-new-tokens=5", "--ignore-eos"});
+  EXPECT_THAT(Generate(plain).output,
+              ContainsRegex("^--- output 0\n(.|\n)*\n--- output 1\n(.|\n)*"
+                            "\n--- output 2\n"));
+}
+
+TEST_F(FarkvctlGenerateTest, LogProbabilitiesAreListedAndPrinted) {
+  const auto document =
+      Answer({"--logprobs", "--prompt-logprobs", "--top-logprobs=2"});
+  ASSERT_EQ(document["logprobs"].size(), 40);
+  EXPECT_EQ(document["logprobs"][0]["tokenId"], document["tokenIds"][0]);
+  EXPECT_EQ(document["logprobs"][0]["top"].size(), 2);
+  EXPECT_LE(document["logprobs"][0]["logprob"], 0.0);
+  ASSERT_EQ(document["promptLogprobs"].size(), 14);
+  EXPECT_TRUE(document["promptLogprobs"][0].is_null());
+  EXPECT_EQ(document["promptLogprobs"][1]["top"].size(), 2);
+  EXPECT_FALSE(Answer({}).contains("logprobs"));
+  const ProgramResult plain = Generate(
+      {"--prompt=a1", "--max-new-tokens=2", "--logprobs", "--prompt-logprobs"});
+  EXPECT_THAT(plain.output, ContainsRegex("\nprompt -\nprompt [0-9]+ -?[0-9]"));
+  EXPECT_THAT(plain.output, ContainsRegex("\noutput [0-9]+ -?[0-9.]+\n"));
 }
 
 TEST_F(FarkvctlGenerateTest, EachStoppingFlagArrives) {
@@ -98,12 +146,18 @@ TEST_F(FarkvctlGenerateTest, EachStoppingFlagArrives) {
   const std::string end = text.substr(9, 3);
   const auto by_text = Answer({"--stop=" + end});
   const auto forced = Tokens({"--forced-ids=5,6,7"});
+  const auto included = Answer({"--stop=" + end, "--include-stop"});
+  const auto later =
+      Answer({absl::StrCat("--stop-ids=", stop), "--min-new-tokens=20"});
 
   EXPECT_EQ(by_token["finishReason"], "stop");
   EXPECT_EQ(by_token["tokenIds"].back(), stop);
   EXPECT_LT(by_token["tokenIds"].size(), 9);
   EXPECT_EQ(by_text["finishReason"], "stop");
   EXPECT_EQ(by_text["text"], text.substr(0, text.find(end)));
+  EXPECT_EQ(included["text"], text.substr(0, text.find(end)) +
+                                  by_text["stopText"].get<std::string>());
+  EXPECT_GE(later["tokenIds"].size(), 20);
   EXPECT_EQ(nlohmann::json(std::vector<int>{5, 6, 7}),
             nlohmann::json({forced[0], forced[1], forced[2]}));
 }

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <fstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace farkv {
 namespace {
@@ -64,6 +68,60 @@ TEST(ArgumentsTest, TimesOutOfRangeAndMissingFilesAreNamed) {
   options.tls.ca_file = "/nonexistent.pem";
   EXPECT_THAT(std::string(Finish(CommonArguments(), options).message()),
               AllOf(HasSubstr("--tls-ca"), HasSubstr("/nonexistent.pem")));
+}
+
+TEST(ArgumentsTest, ABiasIsATokenAndANumber) {
+  GenerateArguments typed;
+  GenerateOptions options;
+  typed.prompt = "a1;";
+  typed.logit_bias = {"7:1.5,0:-100", "9:2e1"};
+  ASSERT_TRUE(Finish(typed, options).ok());
+  EXPECT_THAT(options.logit_bias,
+              ElementsAre(::testing::Pair(7, 1.5f), ::testing::Pair(0, -100.0f),
+                          ::testing::Pair(9, 20.0f)));
+  for (const char* bad :
+       {"7", "7:", ":1", "-7:1", "x:1", "7:1:2", "7:1,", ""}) {
+    EXPECT_THAT(Refusal([bad](auto& t, auto&) { t.logit_bias = {bad}; }),
+                HasSubstr("--logit-bias: "))
+        << bad;
+  }
+  EXPECT_THAT(Refusal([](auto& t, auto&) {
+                t.logit_bias = {"7:1", "7:2"};
+              }),
+              HasSubstr("token 7 is given twice"));
+}
+
+// The messages of a file with `text`, or why there are none.
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> MessagesOf(
+    const std::string& text) {
+  const std::string path =
+      absl::StrCat(::testing::TempDir(), "/messages_", getpid(), ".json");
+  std::ofstream(path) << text;
+  GenerateArguments typed;
+  typed.messages_file = path;
+  GenerateOptions options;
+  const absl::Status status = Finish(typed, options);
+  std::remove(path.c_str());
+  if (!status.ok()) return status;
+  return options.messages;
+}
+
+TEST(ArgumentsTest, AConversationIsAListOfRolesAndContents) {
+  const auto messages = MessagesOf(
+      R"([{"role": "user", "content": "a"}, {"content": "", "role": "b"}])");
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_THAT(*messages, ElementsAre(::testing::Pair("user", "a"),
+                                     ::testing::Pair("b", "")));
+  for (const char* bad :
+       {"[]", "{}", "x", R"(["a"])", R"([{"role": "user"}])",
+        R"([{"role": "user", "content": 1}])", "[1,",
+        R"([{"role": "user", "content": "a", "name": "n"}])"}) {
+    EXPECT_THAT(std::string(MessagesOf(bad).status().message()),
+                HasSubstr("--messages-file: "))
+        << bad;
+  }
+  EXPECT_THAT(Refusal([](auto& t, auto&) { t.messages_file = "/etc/hosts"; }),
+              HasSubstr("2 given"));
 }
 
 TEST(ArgumentsTest, ExactlyOnePromptIsNeeded) {
