@@ -83,6 +83,12 @@ absl::Status Engine::Loop::OpenOutputs(
     const WaitingRequest& waiting,
     std::vector<std::unique_ptr<RunningSequence>>& opened) {
   const int32_t outputs = waiting.request.num_outputs;
+  // Before any is opened: while they wait, opening and closing them anew would
+  // keep the nodes busy.
+  if (outputs > 1) {
+    FARKV_RETURN_IF_ERROR(
+        cache_->CheckRoom(MakeSpec(waiting.request), outputs));
+  }
   const absl::Time now = absl::Now();
   for (int32_t i = 0; i < outputs; ++i) {
     GenerationRequest request = waiting.request;

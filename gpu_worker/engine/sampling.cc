@@ -131,8 +131,10 @@ int32_t SampleToken(std::span<const float> logits,
       mass += weight(ranking.At(count++));
     }
   }
-  double rest = mass * ToUnit(CounterDraw(options.seed,
-                                          {static_cast<uint64_t>(position)}));
+  // The seed is mixed before the position comes to it: neighbouring seeds are
+  // those of one request's outputs, and must not share draws.
+  double rest = mass * ToUnit(CounterDraw(
+                           options.seed, {0, static_cast<uint64_t>(position)}));
   // Sums are rounded: what is left behind the last one is its own, unless it
   // weighs nothing.
   int32_t last = best;

@@ -299,6 +299,9 @@ absl::StatusOr<std::unique_ptr<KvCache>> KvCache::CreateWith(
   return std::unique_ptr<KvCache>(new KvCache(std::move(impl)));
 }
 
+absl::Status KvCache::CheckRoom(const SequenceSpec& spec, int64_t count) const {
+  return impl_->CheckRoom(spec, count);
+}
 absl::StatusOr<SequenceId> KvCache::Open(const SequenceSpec& spec) {
   return impl_->Open(spec);
 }

@@ -192,6 +192,9 @@ class KvCache {
   // cannot hold it whole beside the others. INVALID_ARGUMENT: can never fit;
   // names tokens, bytes needed and bytes there.
   absl::StatusOr<SequenceId> Open(const SequenceSpec& spec);
+  // Whether `count` sequences like it would be opened now, and nothing else;
+  // errors as Open.
+  absl::Status CheckRoom(const SequenceSpec& spec, int64_t count) const;
   // Returns its lines now and its sessions in the background.
   void Close(SequenceId sequence);
   // Gives up every row of a sequence, as Close does, and keeps its share and

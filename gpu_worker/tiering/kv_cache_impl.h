@@ -38,7 +38,9 @@ struct KvCache::Impl {
     return it == sequences.end() ? nullptr : it->second.get();
   }
   absl::Status CheckSpec(const SequenceSpec& spec) const;
-  absl::Status CheckFitsWithoutNodes(const SequenceSpec& spec) const;
+  absl::Status CheckFitsWithoutNodes(const SequenceSpec& spec,
+                                     int64_t count) const;
+  absl::Status CheckRoom(const SequenceSpec& spec, int64_t count) const;
   absl::StatusOr<SequenceId> Open(const SequenceSpec& spec);
   absl::Status CheckRows(std::span<const StepRows> rows);
   absl::Status Begin(std::span<const StepRows> rows, Stream& on);

@@ -34,14 +34,14 @@ absl::Status KvCache::Impl::CheckSpec(const SequenceSpec& spec) const {
 
 // While all nodes are lost T0 has to hold whoever runs whole; what is promised
 // to a new sequence must not be what they will need.
-absl::Status KvCache::Impl::CheckFitsWithoutNodes(
-    const SequenceSpec& spec) const {
+absl::Status KvCache::Impl::CheckFitsWithoutNodes(const SequenceSpec& spec,
+                                                  int64_t count) const {
   if (remote == nullptr || remote->AnyHealthy()) return absl::OkStatus();
   int64_t running = 0;
   for (const auto& [id, sequence] : sequences) {
     running += ShareInSets(sequence->spec, /*has_nodes=*/false);
   }
-  const int64_t needed = ShareInSets(spec, /*has_nodes=*/false);
+  const int64_t needed = count * ShareInSets(spec, /*has_nodes=*/false);
   if (running + needed <= lines.num_sets()) return absl::OkStatus();
   const auto bytes = [&](int64_t sets) {
     return FormatBytes(static_cast<uint64_t>(sets) * lines.set_bytes());
@@ -53,27 +53,36 @@ absl::Status KvCache::Impl::CheckFitsWithoutNodes(
       AboutNodes()));
 }
 
-absl::StatusOr<SequenceId> KvCache::Impl::Open(const SequenceSpec& spec) {
-  FARKV_RETURN_IF_ERROR(CheckSpec(spec));
-  const int64_t share =
-      ShareInSets(spec, /*has_nodes=*/!options.memory_nodes.empty());
+absl::Status KvCache::Impl::CheckRoom(const SequenceSpec& spec,
+                                      int64_t count) const {
+  const int64_t needed =
+      count * ShareInSets(spec, /*has_nodes=*/!options.memory_nodes.empty());
   const auto bytes = [&](int64_t sets) {
     return FormatBytes(static_cast<uint64_t>(sets) * lines.set_bytes());
   };
-  if (share > lines.num_sets()) {
+  const std::string asks =
+      count == 1 ? absl::StrCat("sequence ", spec.request_id, " of ")
+                 : absl::StrCat(count, " outputs of ", spec.request_id, " of ");
+  if (needed > lines.num_sets()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("sequence ", spec.request_id, " of ", spec.max_tokens,
-                     " tokens needs ", bytes(share),
+        absl::StrCat(asks, spec.max_tokens, " tokens needs ", bytes(needed),
                      " of T0, but --t0-bytes gives ", bytes(lines.num_sets())));
   }
-  FARKV_RETURN_IF_ERROR(CheckFitsWithoutNodes(spec));
-  if (!lines.TryReserve(share)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("sequence ", spec.request_id, " of ", spec.max_tokens,
-                     " tokens needs ", bytes(share), " of T0; ",
-                     bytes(lines.num_sets() - lines.reserved_sets()), " of ",
-                     bytes(lines.num_sets()), " are not promised to others"));
-  }
+  FARKV_RETURN_IF_ERROR(CheckFitsWithoutNodes(spec, count));
+  const int64_t free = lines.num_sets() - lines.reserved_sets();
+  if (needed <= free) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(asks, spec.max_tokens, " tokens needs ", bytes(needed),
+                   " of T0; ", bytes(free), " of ", bytes(lines.num_sets()),
+                   " are not promised to others"));
+}
+
+absl::StatusOr<SequenceId> KvCache::Impl::Open(const SequenceSpec& spec) {
+  FARKV_RETURN_IF_ERROR(CheckSpec(spec));
+  FARKV_RETURN_IF_ERROR(CheckRoom(spec, /*count=*/1));
+  const int64_t share =
+      ShareInSets(spec, /*has_nodes=*/!options.memory_nodes.empty());
+  lines.TryReserve(share);
   const SequenceId id{++last_sequence_id};
   auto sequence = std::make_unique<Sequence>(id, spec, share, geometry,
                                              options.granularity);

@@ -190,13 +190,14 @@ TEST_F(RecoveryOfSomeRowsTest, APageOfThePromptWhileItComesIn) {
   options_.placement.prompt_in_t0 = false;
   const GenerationRequest request = Request("main", 600, 50);
   std::atomic<int> answers = 0;
-  std::atomic<uint64_t> damaged = 0;  // generation of the first page
+  // Generation of the first page in one layer, whose answers are all damaged.
+  std::atomic<uint64_t> damaged = 0;
   for (TestNode* node : {&c_, &d_}) {
     node->EditFetches([&](FetchReply& reply, std::vector<std::byte>& rows) {
       if (rows.empty() || reply.items.front().page_index != 0) return;
-      if (++answers < 12) return;
-      if (damaged == 0) damaged = reply.items.front().generation.value;
-      if (answers < 16) rows[0] ^= std::byte{1};
+      const uint64_t generation = reply.items.front().generation.value;
+      if (++answers == 12) damaged = generation;
+      if (damaged == generation) rows[0] ^= std::byte{1};
     });
   }
   StartOverBoth(2 * ShareInSets(request));

@@ -108,8 +108,9 @@ int32_t SampleSlowly(const std::vector<float>& logits,
          (count == 0 || nucleus < double{options.top_p} * total)) {
     nucleus += weight(ids[count++]);
   }
-  double rest = nucleus * ToUnit(CounterDraw(
-                              options.seed, {static_cast<uint64_t>(position)}));
+  double rest =
+      nucleus *
+      ToUnit(CounterDraw(options.seed, {0, static_cast<uint64_t>(position)}));
   for (size_t i = 0; i + 1 < count; ++i) {
     rest -= weight(ids[i]);
     if (rest < 0) return ids[i];
