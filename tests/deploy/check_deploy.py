@@ -189,9 +189,9 @@ def check_docs(text, programs, table):
     for words in re.findall(r"`farkvctl ([^`]+)`", text):
         yield from programs.check_command_line(words.split())
     for command in (("drain",), ("verify",), ("preflight",), ("plan",),
-                    ("generate",)):
+                    ("generate",), ("top",), ("get", "pages")):
         known |= set(programs.command_flags(command) or {})
-    for flag in sorted(set(re.findall(r"`(--[a-z0-9-]+)", text))):
+    for flag in sorted(set(re.findall(r"`(--[a-z][a-z0-9-]*)", text))):
         some = flag.endswith("-")  # `--tls-*`
         if not any(name == flag or some and name.startswith(flag)
                    for name in known):
