@@ -96,17 +96,19 @@ constexpr absl::string_view kOthers[] = {
 // FARKV_WORKER_PORT alone may be somebody's mistake.
 bool IsOfAService(absl::string_view name,
                   const std::vector<std::string>& names) {
-  const size_t port = name.find("_PORT_");
-  const size_t digit = port + std::string("_PORT_").size();
+  if (absl::StrContains(name, "_SERVICE_HOST") ||
+      absl::StrContains(name, "_SERVICE_PORT")) {
+    return true;
+  }
   if (absl::EndsWith(name, "_PORT")) {
     const std::string host =
         absl::StrCat(absl::StripSuffix(name, "PORT"), "SERVICE_HOST");
     return std::find(names.begin(), names.end(), host) != names.end();
   }
-  return absl::StrContains(name, "_SERVICE_HOST") ||
-         absl::StrContains(name, "_SERVICE_PORT") ||
-         (port != absl::string_view::npos && digit < name.size() &&
-          absl::ascii_isdigit(static_cast<unsigned char>(name[digit])));
+  const size_t port = name.find("_PORT_");
+  const size_t digit = port + std::string("_PORT_").size();
+  return port != absl::string_view::npos && digit < name.size() &&
+         absl::ascii_isdigit(static_cast<unsigned char>(name[digit]));
 }
 
 // How many letters to insert, drop or replace.

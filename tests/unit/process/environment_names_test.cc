@@ -15,9 +15,9 @@ TEST(EnvironmentNamesTest, AMisspeltNameIsToldWithTheOneThatWasMeant) {
   EXPECT_THAT(VariableWarnings({"FARKV_T1_BYTE", "FARKV_MEMORY_NODE",
                                 "FARKV_DATA_PORT_RANG"}),
               ElementsAre(HasSubstr("is FARKV_DATA_PORT_RANGE meant?"),
-                          AllOf(HasSubstr("FARKV_MEMORY_NODE "),
+                          AllOf(HasSubstr("'FARKV_MEMORY_NODE'"),
                                 HasSubstr("is FARKV_MEMORY_NODES meant?")),
-                          AllOf(HasSubstr("FARKV_T1_BYTE "),
+                          AllOf(HasSubstr("'FARKV_T1_BYTE'"),
                                 HasSubstr("is FARKV_T1_BYTES meant?"))));
 }
 
@@ -49,8 +49,8 @@ TEST(EnvironmentNamesTest, VariablesOfServicesArePassedOver) {
 TEST(EnvironmentNamesTest, APortWithoutAServiceIsAMistake) {
   EXPECT_THAT(VariableWarnings({"FARKV_LISTEN_PORT", "FARKV_DATA_PORT",
                                 "FARKV_WORKER_SERVICE_HOST"}),
-              ElementsAre(HasSubstr("FARKV_DATA_PORT "),
-                          HasSubstr("FARKV_LISTEN_PORT ")));
+              ElementsAre(HasSubstr("'FARKV_DATA_PORT'"),
+                          HasSubstr("'FARKV_LISTEN_PORT'")));
 }
 
 TEST(EnvironmentNamesTest, ANameCannotDriveTheTerminal) {
