@@ -39,7 +39,10 @@ class FarkvctlPagesTest : public ::testing::Test {
   nlohmann::json Items(std::vector<std::string> words) const {
     words.insert(words.end(), {"-o", "json"});
     const ProgramResult result = Ctl(words);
-    const auto document = nlohmann::json::parse(result.output, nullptr, false);
+    // Without what stands on stderr.
+    const auto document = nlohmann::json::parse(
+        result.output.substr(0, result.output.find("\nhint: ")), nullptr,
+        false);
     EXPECT_TRUE(document.is_object()) << result.output;
     return document["items"];
   }
