@@ -105,8 +105,9 @@ TEST_F(OutputsTest, MoreThanCanEverFitAreRefusedTogether) {
   for (const Output& output : all) {
     EXPECT_EQ(output.end.reason, FinishReason::kError);
     EXPECT_THAT(output.tokens, SizeIs(0));
+    EXPECT_EQ(output.end.error.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(output.end.error.message()),
-                HasSubstr("output 2 of 3"));
+                HasSubstr("3 outputs of main"));
   }
   // Nothing of it is left.
   GenerationRequest next = request;

@@ -190,15 +190,21 @@ TEST_F(RecoveryOfSomeRowsTest, APageOfThePromptWhileItComesIn) {
   options_.placement.prompt_in_t0 = false;
   const GenerationRequest request = Request("main", 600, 50);
   std::atomic<int> answers = 0;
-  // Generation of the first page in one layer, whose answers are all damaged.
+  // Generation of the first page in one layer, and its node: all answers about
+  // it are damaged.
   std::atomic<uint64_t> damaged = 0;
+  std::atomic<TestNode*> bad = nullptr;
   for (TestNode* node : {&c_, &d_}) {
-    node->EditFetches([&](FetchReply& reply, std::vector<std::byte>& rows) {
-      if (rows.empty() || reply.items.front().page_index != 0) return;
-      const uint64_t generation = reply.items.front().generation.value;
-      if (++answers == 12) damaged = generation;
-      if (damaged == generation) rows[0] ^= std::byte{1};
-    });
+    node->EditFetches(
+        [&, node](FetchReply& reply, std::vector<std::byte>& rows) {
+          if (rows.empty() || reply.items.front().page_index != 0) return;
+          const uint64_t generation = reply.items.front().generation.value;
+          if (++answers == 12) {
+            damaged = generation;
+            bad = node;
+          }
+          if (bad == node && damaged == generation) rows[0] ^= std::byte{1};
+        });
   }
   StartOverBoth(2 * ShareInSets(request));
 
