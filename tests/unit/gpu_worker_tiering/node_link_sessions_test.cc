@@ -275,7 +275,8 @@ TEST_F(NodeLinkTest, ACloseThatWasNotAnsweredKeepsNoLaterStopFromClosing) {
   OpenSession(2);
   link_->Stop();
 
-  EXPECT_FALSE(node_.has_sessions());
+  EXPECT_FALSE(node_.has_sessions())
+      << node_.sessions() << " beside the link's own";
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ class KeyReloadTest : public ::testing::Test {
     // Otherwise a channel would share the connection of an older one.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     auto channel = grpc::CreateCustomChannel(
-        "localhost:" + std::to_string(port), credentials, arguments);
+        "127.0.0.1:" + std::to_string(port), credentials, arguments);
     const auto deadline =
         std::chrono::system_clock::now() + std::chrono::seconds(2);
     return channel->WaitForConnected(deadline) ? channel : nullptr;
@@ -74,7 +74,7 @@ TEST_F(KeyReloadTest, NewKeysOfBothSidesAreUsedAndOpenConnectionsGoOn) {
   grpc::ServerBuilder builder;
   builder.RegisterCallbackGenericService(&nothing);
   int port = 0;
-  builder.AddListeningPort("localhost:0",
+  builder.AddListeningPort("127.0.0.1:0",
                            *MakeServerCredentials(Options("server", "client")),
                            &port);
   const auto running = builder.BuildAndStart();
